@@ -3,12 +3,12 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 )
 
@@ -16,13 +16,13 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-type commandLine struct {
-	metalsan.Command
-	Version kong.VersionFlag `help:"Print the version."`
+func newCommand() *cobra.Command {
+	c := (&metalsan.Command{Program: "metalsan"}).New("metalsan FILE...", "Find races and other bugs of Metal kernels on a CPU")
+	c.Version = cli.Version()
+	c.SetVersionTemplate("metalsan {{.Version}}\n")
+	return c
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
-	return metalsan.Main("metalsan", "Finds races and other bugs of Metal kernels on a CPU.",
-		&commandLine{Command: metalsan.Command{Program: "metalsan"}}, args, stdout, stderr,
-		kong.Vars{"withoutFiles": "", "version": fmt.Sprintf("metalsan %s", metalsan.Version())})
+	return cli.Main(newCommand(), args, stdout, stderr)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/cli/manual"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
+
+var update = flag.Bool("update", false, "rewrite the man page")
+
+func TestHelp(t *testing.T) {
+	manual.RequireExamples(t, newCommand())
+	manual.RequireCurrent(t, newCommand(), filepath.Join("..", "..", "docs", "man"), *update)
+}
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"metalsan": main})

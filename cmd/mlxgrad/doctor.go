@@ -10,11 +10,13 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/suite"
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/library"
-	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -24,8 +26,15 @@ const (
 	oldestClang = 14
 )
 
-// doctorCommand is "mlxgrad doctor".
-type doctorCommand struct{}
+func newDoctor() *cobra.Command {
+	return cli.Verb(&cobra.Command{
+		Use:     "doctor",
+		Short:   "Examine this machine, and say how to fix problems",
+		Long:    "Examines every component that the library and its tests need, and computes a small gradient.",
+		Example: "  mlxgrad doctor",
+		Args:    cli.NoArgs,
+	}, nil, doctor)
+}
 
 // finding is one examined component.
 type finding struct {
@@ -36,9 +45,12 @@ type finding struct {
 	needed bool
 }
 
-// Run prints the findings. It fails if a needed component is missing.
-func (doctorCommand) Run(w io.Writer) error {
-	return printFindings(w, examine())
+// doctor prints the findings. It fails if a needed component is missing.
+func doctor(s cli.Streams) error {
+	out := s.Text()
+	defer out.Status.End()
+	out.Status.Set("compiling and running a kernel")
+	return printFindings(out, examine())
 }
 
 func printFindings(w io.Writer, findings []finding) error {
@@ -64,7 +76,7 @@ func printFindings(w io.Writer, findings []finding) error {
 		}
 	}
 	if failed {
-		return metalsan.ErrFailed
+		return cli.ErrFailed
 	}
 	return nil
 }

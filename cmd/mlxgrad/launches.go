@@ -4,23 +4,28 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// sanitizeCommand is "mlxgrad sanitize". Without files it checks the kernels of this project, which needs MLX.
-type sanitizeCommand struct{ metalsan.Command }
-
-// Run checks the kernels and reports as text and in files.
-func (c *sanitizeCommand) Run(s metalsan.Streams) error {
-	if len(c.Files) == 0 {
-		if err := checkMLX(); err != nil {
-			return err
+// newSanitize returns "mlxgrad sanitize". Without files it checks the kernels of this project, which needs MLX.
+func newSanitize() *cobra.Command {
+	c := &metalsan.Command{Program: "mlxgrad sanitize", Own: shippedSanitizeLaunches}
+	command := c.New("sanitize [FILE...]", "Check Metal kernels, yours or ours, for races and other bugs")
+	command.Long += "\n\nWithout a file the command checks the kernels of this project."
+	return cli.Verb(command, c.Validate, func(s cli.Streams) error {
+		if len(c.Files) == 0 {
+			if err := checkMLX(); err != nil {
+				return err
+			}
 		}
-	}
-	return c.Command.Run(s)
+		return c.Run(s)
+	})
 }
 
 // shippedLaunch is a launch of a kernel of this project.

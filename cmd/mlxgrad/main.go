@@ -3,7 +3,8 @@
 //
 //	mlxgrad setup     installs MLX for the user
 //	mlxgrad parity    compares gradients, prints a summary, and writes JSON on request
-//	mlxgrad bench     times our gradients and MLX's, and writes tables, plots and raw figures
+//	mlxgrad bench     times our gradients and MLX's, prints tables, and writes JSON on request
+//	mlxgrad report    renders that JSON as text, CSV, JUnit XML, Markdown or HTML
 //	mlxgrad sanitize  looks for races and other bugs of Metal kernels
 //	mlxgrad traffic   counts the bytes that Metal kernels move
 //	mlxgrad source    prints the Metal text that MLX generates for a kernel
@@ -17,14 +18,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/memorylimit"
-	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -36,16 +38,32 @@ func main() {
 	os.Exit(status)
 }
 
-// commandLine is the grammar of the command.
-type commandLine struct {
-	Setup    setupCommand    `cmd:"" help:"Install MLX from Apple's package, and our libraries, in the user's data folder."`
-	Parity   parityCommand   `cmd:"" help:"Compare our gradients with MLX's and with a float64 oracle."`
-	Bench    benchCommand    `cmd:"" help:"Time our gradients and MLX's built-in ones."`
-	Sanitize sanitizeCommand `cmd:"" help:"Check Metal kernels, yours or ours, for races and other bugs."`
-	Traffic  trafficCommand  `cmd:"" help:"Count the bytes that Metal kernels move, their barriers and SIMD operations."`
-	Source   sourceCommand   `cmd:"" help:"Print the Metal text that MLX generates for a kernel."`
-	Doctor   doctorCommand   `cmd:"" help:"Examine this machine, and say how to fix problems."`
-	Version  versionCommand  `cmd:"" help:"Print the versions of this command, MLX and mlx-c."`
+// newRoot returns the command with its verbs. The help texts list names of operations. With names that needs MLX, so
+// that names is false for setup, which may replace MLX.
+func newRoot(names bool) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mlxgrad",
+		Short: "Compare, time and check gradients and Metal kernels on MLX",
+		Long: `Compares gradients on MLX arrays with MLX's own and a float64 oracle, times them, and checks Metal kernels on Linux.
+
+` + cli.ExitCodes("after a failed comparison, a finding,\na run without results or a missing component") + `
+
+Environment:
+
+    MLXGRAD_MEMORY_LIMIT  limit of MLX's memory, such as 3GiB
+    MLXGRAD_CACHE         folder of compiled kernels
+    NO_COLOR              set to any text, it switches colors off
+
+Progress is shown on a terminal only.`,
+		Example: `  mlxgrad doctor
+  mlxgrad parity --op softmax
+  mlxgrad sanitize kernel.metal`,
+		RunE: func(*cobra.Command, []string) error { return errors.New("no verb given") },
+	}
+	root.AddCommand(
+		newSetup(), newParity(names), newBench(names), newReport(), newSanitize(), newTraffic(), newSource(), newDoctor(), newVersion(),
+	)
+	return root
 }
 
 // checkMLX returns an error that says how to proceed if MLX cannot be used.
@@ -56,25 +74,11 @@ func checkMLX() error {
 	return nil
 }
 
-// run runs the command and returns its exit code. A request for help ends the process.
+// run runs the command and returns its exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	if err := memorylimit.FromEnvironment(); err != nil {
 		fmt.Fprintf(stderr, "mlxgrad: %v\n", err)
-		return metalsan.ExitUsage
+		return cli.ExitUsage
 	}
-	vars := kong.Vars{"ops": "none", "benchOps": "none", "withoutFiles": " Without any, the kernels of this project."}
-	if len(args) == 0 || args[0] != "setup" { // MLX is loaded to list the operations, and setup may replace it
-		vars["ops"], vars["benchOps"] = opNames(), benchOpNames()
-	}
-	return metalsan.Main(
-		"mlxgrad",
-		"Compares gradients on MLX arrays with MLX's own and a float64 oracle, and checks Metal kernels on Linux.",
-		&commandLine{
-			Sanitize: sanitizeCommand{metalsan.Command{Program: "mlxgrad sanitize", Own: shippedSanitizeLaunches}},
-		},
-		args,
-		stdout,
-		stderr,
-		vars,
-	)
+	return cli.Main(newRoot(len(args) == 0 || args[0] != "setup"), args, stdout, stderr)
 }

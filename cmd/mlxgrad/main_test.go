@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/compare/report"
-	"github.com/mlxgrad/mlxgrad/internal/metalsan"
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 )
 
 func TestMain(m *testing.M) {
@@ -109,7 +109,7 @@ func TestDoctorSaysWhatToDo(t *testing.T) {
 
 	findings = append(findings, finding{what: "C++ compiler", found: "none", remedy: "install g++", needed: true})
 	out.Reset()
-	require.ErrorIs(t, printFindings(&out, findings), metalsan.ErrFailed)
+	require.ErrorIs(t, printFindings(&out, findings), cli.ErrFailed)
 	golden := filepath.Join("testdata", "doctor.golden")
 	if *update {
 		require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o644))

@@ -3,93 +3,121 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
 
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/report"
 	"github.com/mlxgrad/mlxgrad/compare/suite"
-	"github.com/mlxgrad/mlxgrad/internal/metalsan"
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // parityCommand is "mlxgrad parity".
 type parityCommand struct {
-	Full   bool     `help:"Run every case, not a sample."`
-	Rows   bool     `help:"Print the table of every row."`
-	Op     []string `help:"Only these operations. One of: ${enum}." enum:"${ops}" placeholder:"OP"`
-	DType  []string `name:"dtype" help:"Only these dtypes. One of: ${enum}." enum:"float32,float16,bfloat16" placeholder:"DTYPE"`
-	Case   string   `help:"Run every case whose name matches this regular expression, such as '37x129|strided'." placeholder:"REGEXP"`
-	JSON   string   `name:"json" help:"Also write the report as JSON to this file." placeholder:"FILE"`
-	Repeat int      `help:"Compute each gradient N times and require the same bits each time (default: ${default})." default:"1" placeholder:"N"`
+	Full   bool
+	Rows   bool
+	Op     []string
+	DType  []string
+	Case   string
+	JSON   string
+	Repeat int
 
 	pattern *regexp.Regexp
 }
 
-// Help returns the text of --help after the flags.
-func (*parityCommand) Help() string {
-	return `Without --full or --case the command runs a sample of the cases, which reaches every operation, dtype, kernel and
-option, and prints a summary. Mean ratios are judged in float16 and bfloat16 if all cases of an operation were run.`
+// newParity returns "mlxgrad parity". names says whether it may list the operations.
+func newParity(names bool) *cobra.Command {
+	var c parityCommand
+	command := &cobra.Command{
+		Use:   "parity",
+		Short: "Compare our gradients with MLX's and with a float64 oracle",
+		Long: `Compares our gradients with MLX's and with a float64 oracle. Without --full or --case the command runs a sample of the
+cases, which reaches every operation, dtype, kernel and option, and prints a summary. Mean ratios are judged in float16
+and bfloat16 if all cases of an operation were run.`,
+		Example: `  mlxgrad parity
+  mlxgrad parity --op softmax,attention --dtype float16 --rows
+  mlxgrad parity --full --json parity.json`,
+		Args: cli.NoArgs,
+	}
+	f := command.Flags()
+	f.BoolVar(&c.Full, "full", false, "run every case, not a sample")
+	f.BoolVar(&c.Rows, "rows", false, "print the table of every row")
+	var ops []string
+	if names {
+		ops = opNames()
+	}
+	cli.List(command, &c.Op, "op", "only these operations", ops)
+	cli.List(command, &c.DType, "dtype", "only these dtypes", dtypeNames())
+	f.StringVar(&c.Case, "case", "", "run every case whose name matches this `REGEXP`, such as '37x129|strided'")
+	f.StringVar(&c.JSON, "json", "", "also write the report as JSON to `FILE`")
+	f.IntVar(&c.Repeat, "repeat", 1, "compute each gradient `N` times and require the same bits each time")
+	return cli.Verb(command, c.validate, c.run)
 }
 
-// opNames lists the operations for the help text and the check of --op.
-func opNames() string {
+// opNames lists the operations.
+func opNames() []string {
 	var names []string
 	for _, op := range suite.Ops() {
 		names = append(names, op.Name)
 	}
-	return strings.Join(names, ",")
+	return names
 }
 
-// Validate checks the flags.
-func (c *parityCommand) Validate() error {
+// dtypeNames lists the dtypes of --dtype.
+func dtypeNames() []string {
+	var names []string
+	for _, dtype := range compare.DTypes() {
+		names = append(names, dtype.String())
+	}
+	return names
+}
+
+// validate checks the flags.
+func (c *parityCommand) validate([]string) error {
 	if c.Repeat < 1 {
 		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
 	}
 	var err error
-	if c.pattern, err = metalsan.Pattern("--case", c.Case); err != nil {
+	if c.pattern, err = cli.Pattern("--case", c.Case); err != nil {
 		return err
 	}
-	return metalsan.CheckOutput("--json", c.JSON)
+	return cli.CheckOutput("--json", c.JSON)
 }
 
-// Run compares the gradients and writes the report to w and to the JSON file.
-func (c *parityCommand) Run(w io.Writer, k *kong.Context) error {
+// run compares the gradients and writes the report as text and to the JSON file.
+func (c *parityCommand) run(s cli.Streams) error {
 	if err := checkMLX(); err != nil {
 		return err
 	}
-	ctx, stop := metalsan.UntilSignal()
+	ctx, stop := cli.UntilSignal()
 	defer stop()
 
 	ops, dtypes := c.ops(), chosenDTypes(c.DType)
-	progress := newParityProgress(k.Stderr, compare.CountRows(ops, dtypes))
+	out := s.Text(c.JSON)
+	defer out.Status.End()
+	progress := &parityProgress{status: out.Status, allRows: compare.CountRows(ops, dtypes)}
 	start := time.Now()
 	compare.CompileKernels(ctx, ops, dtypes, progress.compiled)
 	compiling := time.Since(start)
 	r := compare.Run(ctx, ops, compare.Options{DTypes: dtypes, Repeat: c.Repeat, Done: progress.judged})
-	progress.end()
 	r.Sample, r.Kernels, r.CompileSeconds = c.sample(), progress.done, compiling.Seconds()
 
-	var err error
-	if c.JSON != "" {
-		err = r.WriteFile(c.JSON)
-	}
+	err := s.WriteFile(c.JSON, r.Encode)
 	// The results of minutes of work are printed even if writing the file failed.
-	if tableErr := r.WriteTable(w, report.TableOptions{Rows: c.Rows}); tableErr != nil {
+	if tableErr := r.WriteTable(out, report.TableOptions{Rows: c.Rows}); tableErr != nil {
 		err = errors.Join(err, fmt.Errorf("printing the report: %w", tableErr))
 	}
 	switch {
 	case err != nil:
 		return err
 	case r.Incomplete:
-		return metalsan.ErrInterrupted
+		return cli.ErrInterrupted
 	case !r.Succeeded():
-		return metalsan.ErrFailed
+		return cli.ErrFailed
 	}
 	return nil
 }

@@ -3,40 +3,64 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
 // sourceCommand is "mlxgrad source".
 type sourceCommand struct {
-	Kernel  string   `arg:"" help:"The kernel's name."`
-	File    string   `help:"A shader file with the kernel and a launch description (default: a kernel of this project)." placeholder:"FILE"`
-	Include []string `name:"include" help:"A folder whose files the shader may include, besides those below its own folder. May be given several times." placeholder:"DIR"`
-	DType   string   `name:"dtype" help:"For a kernel of this project, its dtype: ${enum} (default: ${default})." enum:"float32,float16,bfloat16" default:"float32" placeholder:"DTYPE"`
-	Backend string   `help:"For a kernel of this project, the backend that selects the geometry: ${enum} (default: ${default}). A launch that backends share is listed under the first." enum:"cpu,metal,cuda" default:"metal" placeholder:"BACKEND"`
-	Launch  int      `help:"For a kernel of a file, the number of its launch description, from 1 (default: ${default})." default:"1" placeholder:"N"`
+	Kernel  string
+	File    string
+	Include []string
+	DType   string
+	Backend string
+	Launch  int
 }
 
-// Help returns the text of --help after the flags.
-func (*sourceCommand) Help() string {
-	return `Prints the Metal text that MLX generates for a launch, without MLX's own prelude. Apple's compiler gets this text on an
-Apple GPU; the host executor and the checker compile it elsewhere.`
+func newSource() *cobra.Command {
+	var c sourceCommand
+	command := &cobra.Command{
+		Use:   "source KERNEL",
+		Short: "Print the Metal text that MLX generates for a kernel",
+		Long: `Prints the Metal text that MLX generates for a launch, without MLX's own prelude. Apple's compiler gets this text on an
+Apple GPU; the host executor and the checker compile it elsewhere.`,
+		Example: `  mlxgrad source softmax_backward --dtype float16
+  mlxgrad source scale --file kernel.metal --launch 2`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("%d kernels named; name one", len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := command.Flags()
+	f.StringVar(&c.File, "file", "", "shader `FILE` with the kernel and a launch description (default: a kernel of this project)")
+	metalsan.AddInclude(command, &c.Include)
+	cli.Choice(command, &c.DType, "dtype", "dtype of a kernel of this project", dtypeNames())
+	cli.Choice(command, &c.Backend, "backend", "for a kernel of this project, the backend that selects the geometry; "+
+		"a launch that backends share is listed under the first of cpu, metal, cuda", []string{"metal", "cpu", "cuda"})
+	f.IntVar(&c.Launch, "launch", 1, "for a kernel of a file, the number `N` of its launch description, from 1")
+	return cli.Verb(command, c.validate, c.run)
 }
 
-// Validate checks the flags.
-func (c *sourceCommand) Validate() error {
+// validate checks the flags.
+func (c *sourceCommand) validate(args []string) error {
+	c.Kernel = args[0]
 	if c.Launch < 1 {
 		return fmt.Errorf("--launch must be at least 1, not %d", c.Launch)
 	}
 	return metalsan.CheckShader(c.File)
 }
 
-// Run prints the text on w.
-func (c *sourceCommand) Run(w io.Writer) error {
+// run prints the text.
+func (c *sourceCommand) run(s cli.Streams) error {
 	if c.File == "" {
 		if err := checkMLX(); err != nil {
 			return err
@@ -50,7 +74,7 @@ func (c *sourceCommand) Run(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(w, strings.TrimRight(text, "\n"))
+	_, err = fmt.Fprintln(s.Out, strings.TrimRight(text, "\n"))
 	return err
 }
 

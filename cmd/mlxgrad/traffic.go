@@ -6,8 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mlxgrad/mlxgrad/compare/report"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/ops"
 )
@@ -15,29 +18,45 @@ import (
 // trafficCommand is "mlxgrad traffic".
 type trafficCommand struct {
 	metalsan.Flags
-	Timeout time.Duration `help:"Time limit of a launch (default: ${default})." default:"1m" placeholder:"TIME"`
-	JSON    string        `name:"json" help:"Also write the report as JSON to this file, or with - to standard output, and the text to standard error." placeholder:"FILE"`
+	Timeout time.Duration
+	JSON    string
 }
 
-// Help returns the text of --help after the flags.
-func (*trafficCommand) Help() string {
-	return `Counts the memory traffic of a launch. For each buffer and threadgroup variable: the bytes issued, the compulsory bytes
+func newTraffic() *cobra.Command {
+	var c trafficCommand
+	command := &cobra.Command{
+		Use:   "traffic [FILE...]",
+		Short: "Count the bytes that Metal kernels move, their barriers and SIMD operations",
+		Long:  trafficHelp,
+		Example: `  mlxgrad traffic kernel.metal
+  mlxgrad traffic --case '^softmax_backward bfloat16' --json traffic.json`,
+	}
+	c.Register(command)
+	f := command.Flags()
+	f.DurationVar(&c.Timeout, "timeout", time.Minute, "time limit `TIME` of a launch")
+	f.StringVar(&c.JSON, "json", "",
+		"also write the report as JSON to `FILE`; with - it goes to standard output, and the text to standard error")
+	return cli.Verb(command, c.validate, c.run)
+}
+
+const trafficHelp = `Counts the memory traffic of a launch. For each buffer and threadgroup variable: the bytes issued, the compulsory bytes
 (each address once), and their ratio, which is at least 1. For each launch: barriers and SIMD operations, once for each
 group or simdgroup; 32-byte segments of device memory that the accesses of simdgroups touch; bank conflicts of
 threadgroup memory.
 
-The counts depend on the compiler and its flags. Compare only counts of the same compiler and flags. They are not times.`
-}
+The counts depend on the compiler and its flags. Compare only counts of the same compiler and flags. They are not times.
 
-// Validate checks the flags.
-func (c *trafficCommand) Validate() error {
+Without a file the command counts the kernels of this project.`
+
+// validate checks the flags.
+func (c *trafficCommand) validate(args []string) error {
 	if c.Timeout <= 0 {
 		return fmt.Errorf("--timeout must be positive, not %v", c.Timeout)
 	}
-	if err := c.Check(); err != nil {
+	if err := c.Check(args); err != nil {
 		return err
 	}
-	return metalsan.CheckOutput("--json", c.JSON)
+	return cli.CheckOutput("--json", c.JSON)
 }
 
 // trafficReport is the JSON of "mlxgrad traffic".
@@ -77,14 +96,14 @@ type bufferTraffic struct {
 	Ratio       float64 `json:"ratio"`
 }
 
-// Run counts the traffic and reports as text and in the JSON file.
-func (c *trafficCommand) Run(s metalsan.Streams) error {
+// run counts the traffic and reports as text and in the JSON file.
+func (c *trafficCommand) run(s cli.Streams) error {
 	if len(c.Files) == 0 {
 		if err := checkMLX(); err != nil {
 			return err
 		}
 	}
-	ctx, stop := metalsan.UntilSignal()
+	ctx, stop := cli.UntilSignal()
 	defer stop()
 	chosen := c.Launches(func() []metalsan.Launch { return launchesOf(ops.TypicalCases) })
 	r := &trafficReport{
@@ -92,11 +111,13 @@ func (c *trafficCommand) Run(s metalsan.Streams) error {
 		FailedFiles: append([]metalsan.FailedFile{}, chosen.Failed...), Launches: []launchTraffic{},
 	}
 	out := s.Text(c.JSON)
+	defer out.Status.End()
 	for _, f := range chosen.Failed {
 		out.Print(f.String())
 	}
 	failed := len(chosen.Failed) > 0
-	for _, l := range chosen.List {
+	for i, l := range chosen.List {
+		out.Status.Set("launch %d of %d: %s", i+1, len(chosen.List), l.Kernel)
 		found, err := l.Sanitize(ctx, sanitizer.Config{Schedules: 1, Seed: c.Seed, Timeout: c.Timeout})
 		if r.Incomplete = ctx.Err() != nil; r.Incomplete {
 			break
@@ -117,9 +138,9 @@ func (c *trafficCommand) Run(s metalsan.Streams) error {
 	case out.Err() != nil:
 		return out.Err()
 	case r.Incomplete:
-		return metalsan.ErrInterrupted
+		return cli.ErrInterrupted
 	case len(chosen.List) == 0 || failed:
-		return metalsan.ErrFailed
+		return cli.ErrFailed
 	}
 	return nil
 }

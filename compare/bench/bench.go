@@ -27,8 +27,8 @@ type Options struct {
 	Passes []report.Pass  // [Op.Pass] if nil
 	Shape  *regexp.Regexp // times the cases whose names match; all if nil
 	Repeat int            // measured repetitions of each side
-	// Done, if not nil, is called after each row with the report so far.
-	Done func(*report.Bench)
+	// Done, if not nil, is called after each row with the report so far and the number of rows of the whole run.
+	Done func(r *report.Bench, all int)
 }
 
 // Run times our gradients and MLX's on the current device, and MLX's add as the measured limit of memory bandwidth. It
@@ -45,6 +45,32 @@ func Run(ctx context.Context, ops []Op, opt Options) *report.Bench {
 	if dtypes == nil {
 		dtypes = compare.DTypes()
 	}
+	all := plan(ops, dtypes, opt)
+	for _, p := range all {
+		row, measured := runCase(ctx, p.op, p.c, p.dtype, p.pass, opt.Repeat)
+		if !measured {
+			break
+		}
+		out.Rows = append(out.Rows, row)
+		if opt.Done != nil {
+			opt.Done(out, len(all))
+		}
+	}
+	out.Incomplete = ctx.Err() != nil
+	return out
+}
+
+// planned is a row to measure.
+type planned struct {
+	op    string
+	c     Case
+	dtype mlxc.DType
+	pass  report.Pass
+}
+
+// plan returns the rows that the options select.
+func plan(ops []Op, dtypes []mlxc.DType, opt Options) []planned {
+	var rows []planned
 	for _, op := range ops {
 		passes := opt.Passes
 		if passes == nil {
@@ -59,20 +85,12 @@ func Run(ctx context.Context, ops []Op, opt Options) *report.Bench {
 					continue
 				}
 				for _, pass := range passes {
-					row, measured := runCase(ctx, op.Name, c, dtype, pass, opt.Repeat)
-					if !measured {
-						break
-					}
-					out.Rows = append(out.Rows, row)
-					if opt.Done != nil {
-						opt.Done(out)
-					}
+					rows = append(rows, planned{op.Name, c, dtype, pass})
 				}
 			}
 		}
 	}
-	out.Incomplete = ctx.Err() != nil
-	return out
+	return rows
 }
 
 // deviceName returns MLX's name of the current device, or "".

@@ -45,7 +45,7 @@ func TestRunMeasures(t *testing.T) {
 		var done []report.BenchRow
 		r := Run(context.Background(), altered(func(*Case) {}), Options{
 			DTypes: []mlxc.DType{mlxc.Float16}, Passes: []report.Pass{pass}, Repeat: 2,
-			Done: func(r *report.Bench) {
+			Done: func(r *report.Bench, all int) {
 				require.True(t, r.Incomplete)
 				done = append(done, r.Rows[len(r.Rows)-1])
 			},

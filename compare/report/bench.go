@@ -1,11 +1,12 @@
 package report
 
 import (
-	"encoding/json"
 	"io"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/mlxgrad/mlxgrad/internal/outfile"
 )
 
 // Bench is the result of a timing run.
@@ -143,8 +144,8 @@ func (b *Bench) Encode(w io.Writer) error {
 	// Programs index into Rows, so an empty list must not be null.
 	whole := *b
 	whole.Rows = append([]BenchRow{}, b.Rows...)
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(&whole)
+	return outfile.EncodeJSON(w, struct {
+		Kind string `json:"kind"`
+		*Bench
+	}{kindBench, &whole})
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -176,24 +175,6 @@ func TestBenchJSON(t *testing.T) {
 	out.Reset()
 	require.NoError(t, (&Bench{}).Encode(&out))
 	require.Contains(t, out.String(), `"rows": []`)
-}
-
-func TestBenchPlot(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, sampleBench().WritePlot(&out))
-	image, err := png.Decode(&out)
-	require.NoError(t, err)
-	// The other dtype has no ratio, so there are one panel and the legend.
-	require.InDelta(t, 21.0/11, float64(image.Bounds().Dx())/float64(image.Bounds().Dy()), 0.02)
-	colors := map[any]bool{}
-	for x := range image.Bounds().Dx() {
-		for y := range image.Bounds().Dy() {
-			colors[image.At(x, y)] = true
-		}
-	}
-	require.Greater(t, len(colors), 20, "lines of two colors and their edges")
-
-	require.ErrorContains(t, (&Bench{}).WritePlot(&out), "nothing to plot")
 }
 
 // The script for PyTorch writes lines that can be joined with ours.

@@ -82,12 +82,12 @@ func (b *Bench) csvLine(r BenchRow, s side) []string {
 	}
 }
 
-// plain writes a number in full, and nothing for NaN.
+// plain writes a number with all its digits, and nothing for NaN.
 func plain(v float64) string {
 	if math.IsNaN(v) {
 		return ""
 	}
-	return strconv.FormatFloat(v, 'g', 6, 64)
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 // WriteBenchstat writes each repetition as a line of Go's benchmark format for benchstat (for example with -col /side).

@@ -14,18 +14,26 @@ import (
 // "-Infinity", as in the JSON form of protocol buffers.
 type Number float64
 
-// MarshalJSON implements [json.Marshaler].
-func (n Number) MarshalJSON() ([]byte, error) {
+// String returns the number with all its digits. NaN and the infinities are as in JSON, without quotes.
+func (n Number) String() string {
 	switch v := float64(n); {
 	case math.IsNaN(v):
-		return []byte(`"NaN"`), nil
+		return "NaN"
 	case math.IsInf(v, 1):
-		return []byte(`"Infinity"`), nil
+		return "Infinity"
 	case math.IsInf(v, -1):
-		return []byte(`"-Infinity"`), nil
+		return "-Infinity"
 	default:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (n Number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return json.Marshal(v)
 	}
+	return json.Marshal(n.String())
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -53,12 +61,24 @@ func (r *Report) Encode(w io.Writer) error {
 	whole := *r
 	whole.Suites = append([]Suite{}, r.Suites...)
 	whole.Rows = append([]Row{}, r.Rows...)
-	return outfile.EncodeJSON(w, &whole)
+	return outfile.EncodeJSON(w, struct {
+		Kind string `json:"kind"`
+		*Report
+	}{kindParity, &whole})
 }
 
 // Decode reads a report that [Report.Encode] wrote.
 func Decode(r io.Reader) (*Report, error) {
 	var out Report
+	if err := json.NewDecoder(r).Decode(&out); err != nil {
+		return nil, fmt.Errorf("reading a report: %w", err)
+	}
+	return &out, nil
+}
+
+// DecodeBench reads a report that [Bench.Encode] wrote.
+func DecodeBench(r io.Reader) (*Bench, error) {
+	var out Bench
 	if err := json.NewDecoder(r).Decode(&out); err != nil {
 		return nil, fmt.Errorf("reading a report: %w", err)
 	}

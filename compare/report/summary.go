@@ -48,21 +48,31 @@ func (r *Report) cell(op, dtype string) string {
 	if i < 0 {
 		return strings.Repeat(" ", cellWidth)
 	}
-	rows, passed, worst := 0, 0, math.NaN()
+	s, c := r.Suites[i], r.count(op, dtype)
+	return fmt.Sprintf("%4d %6d %5s %5s %5s", c.rows, c.passed, brief(c.worst, 2), brief(float64(s.Ratio), 3), brief(s.Seconds, 1))
+}
+
+// counts are figures of the rows of an operation in a dtype.
+type counts struct {
+	rows, passed int
+	worst        float64 // largest ratio; NaN if there is none
+}
+
+func (r *Report) count(op, dtype string) counts {
+	n := counts{worst: math.NaN()}
 	for _, c := range r.Rows {
 		if c.Op != op || c.DType != dtype {
 			continue
 		}
-		rows++
+		n.rows++
 		if c.Pass {
-			passed++
+			n.passed++
 		}
-		if ratio := float64(c.Ratio); !(ratio <= worst) && !math.IsNaN(ratio) {
-			worst = ratio
+		if ratio := float64(c.Ratio); !(ratio <= n.worst) && !math.IsNaN(ratio) {
+			n.worst = ratio
 		}
 	}
-	s := r.Suites[i]
-	return fmt.Sprintf("%4d %6d %5s %5s %5s", rows, passed, brief(worst, 2), brief(float64(s.Ratio), 3), brief(s.Seconds, 1))
+	return n
 }
 
 // brief writes a non-negative number in at most five columns, with the given number of decimals if they fit.

@@ -201,15 +201,14 @@ func heading(group []Row) string {
 func (p *printer) failedSuites(suites []Suite) {
 	for _, s := range suites {
 		if !s.Pass {
-			p.printf(
-				"\nFAIL %s %s\n  the mean ratio over %d outputs is %.4f; it must be below 1.005\n",
-				s.Op,
-				s.DType,
-				s.Outputs,
-				float64(s.Ratio),
-			)
+			p.printf("\nFAIL %s %s\n  %s\n", s.Op, s.DType, s.verdict())
 		}
 	}
+}
+
+// verdict says why a suite failed.
+func (s Suite) verdict() string {
+	return fmt.Sprintf("the mean ratio over %d outputs is %.4f; it must be below %v", s.Outputs, float64(s.Ratio), MaxMeanRatio)
 }
 
 // byOp groups neighboring rows by operation.

@@ -1,3 +1,4 @@
+// Package metalsan implements the command line of the sanitizer. The commands metalsan and mlxgrad sanitize share it.
 package metalsan
 
 import (
@@ -9,43 +10,65 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 )
 
-// defaultTimeout is the default of --timeout. The flag's tag repeats it.
+// defaultTimeout is the default of --timeout.
 const defaultTimeout = time.Minute
 
 // Command is the command line that checks kernels.
 type Command struct {
 	Flags
-	Strict    bool          `help:"Fail on portability findings too. Always on for this project's kernels."`
-	Schedules int           `help:"Number of thread orders to try: ascending, descending, then random (default: ${default})." default:"3" placeholder:"N"`
-	Timeout   time.Duration `help:"Time limit for all schedules of a launch together (default: ${default})." default:"1m" placeholder:"TIME"`
-	JSON      string        `name:"json" help:"Also write the report as JSON to this file. With - it goes to standard output, and the text to standard error." placeholder:"FILE"`
-	SARIF     string        `name:"sarif" help:"Also write the findings as SARIF 2.1.0 to this file. With - they go to standard output, and the text to standard error." placeholder:"FILE"`
+	Strict    bool
+	Schedules int
+	Timeout   time.Duration
+	JSON      string
+	SARIF     string
 
-	Program string          `kong:"-"` // words of the shell that start the command
-	Own     func() []Launch `kong:"-"` // launches to check without files; nil if files are required
+	Program string          // words of the shell that start the command
+	Own     func() []Launch // launches to check without files; nil if files are required
 }
 
-// Help returns the text that --help prints above the flags.
-func (*Command) Help() string {
-	return `Runs kernels on this machine's CPU under a checker. It finds bugs that a GPU hides: data races,
+// New returns the command. Its use line and short text are the caller's.
+func (c *Command) New(use, short string) *cobra.Command {
+	command := &cobra.Command{
+		Use: use, Short: short, Long: long,
+		Example: strings.ReplaceAll(examples, "PROGRAM", c.Program),
+	}
+	c.Register(command)
+	f := command.Flags()
+	f.BoolVar(&c.Strict, "strict", false, "fail on portability findings too; always on for this project's kernels")
+	f.IntVar(&c.Schedules, "schedules", 3, "number `N` of thread orders to try: ascending, descending, then random")
+	f.DurationVar(&c.Timeout, "timeout", defaultTimeout, "time limit `TIME` for all schedules of a launch together")
+	f.StringVar(&c.JSON, "json", "",
+		"also write the report as JSON to `FILE`; with - it goes to standard output, and the text to standard error")
+	f.StringVar(&c.SARIF, "sarif", "",
+		"also write the findings as SARIF 2.1.0 to `FILE`; with - they go to standard output, and the text to standard error")
+	return cli.Verb(command, c.Validate, c.Run)
+}
+
+const long = `Runs kernels on this machine's CPU under a checker. It finds bugs that a GPU hides: data races,
 accesses out of bounds, reads of uninitialized values, unwritten outputs, divergent barriers and
 SIMD-group functions, and launches that crash or do not end.
 
 A comment in the shader file describes the launches of its kernels:
 
-  // launch: scale grid=1000 threadgroup=256 T=float16
-  //   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
+    // launch: scale grid=1000 threadgroup=256 T=float16
+    //   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
 
 docs/sanitize.md documents these descriptions. The exit code is 0 if no finding fails the command,
-1 if one does or nothing ran, and 2 if the command line is wrong.`
-}
+1 if one does or nothing ran, 2 if the command line is wrong, and 130 after an interruption.`
+
+const examples = `  PROGRAM kernel.metal
+  PROGRAM kernel.metal --strict --schedules 10 --json report.json
+  PROGRAM kernel.metal --case float16 --sarif report.sarif`
 
 // Validate returns an error if the flags are wrong.
-func (c *Command) Validate() error {
-	if len(c.Files) == 0 && c.Own == nil {
+func (c *Command) Validate(args []string) error {
+	if len(args) == 0 && c.Own == nil {
 		return errors.New("no shader file given; name at least one")
 	}
 	if c.Schedules < 1 {
@@ -54,30 +77,33 @@ func (c *Command) Validate() error {
 	if c.Timeout <= 0 {
 		return fmt.Errorf("--timeout is %v; it must be positive", c.Timeout)
 	}
-	if c.JSON == standardOutput && c.SARIF == standardOutput {
+	if c.JSON == cli.StandardOutput && c.SARIF == cli.StandardOutput {
 		return errors.New("--json and --sarif cannot both be -")
 	}
-	if err := c.Flags.Check(); err != nil {
+	if err := c.Flags.Check(args); err != nil {
 		return err
 	}
-	if err := CheckOutput("--json", c.JSON); err != nil {
+	if err := cli.CheckOutput("--json", c.JSON); err != nil {
 		return err
 	}
-	return CheckOutput("--sarif", c.SARIF)
+	return cli.CheckOutput("--sarif", c.SARIF)
 }
 
 // Run checks the launches and writes the reports.
-func (c *Command) Run(s Streams) error {
-	ctx, stop := UntilSignal()
+func (c *Command) Run(s cli.Streams) error {
+	ctx, stop := cli.UntilSignal()
 	defer stop()
 	chosen := c.Launches(c.Own)
 	r := newReport(c, chosen)
 	out := s.Text(c.JSON, c.SARIF)
+	defer out.Status.End()
+	out.Status.Set("0 of %d launches checked", len(chosen.List))
 	for _, f := range chosen.Failed {
 		out.Print(f.String())
 	}
 	c.check(ctx, chosen.List, func(done []sanitizedLaunch) {
 		out.Print(r.add(done))
+		out.Status.Set("%d of %d launches checked", len(r.Launches), len(chosen.List))
 	})
 	r.Incomplete = ctx.Err() != nil
 	out.Print(r.summary())
@@ -93,9 +119,9 @@ func (c *Command) Run(s Streams) error {
 	case out.Err() != nil:
 		return out.Err()
 	case r.Incomplete:
-		return ErrInterrupted
+		return cli.ErrInterrupted
 	case r.failed():
-		return ErrFailed
+		return cli.ErrFailed
 	}
 	return nil
 }

@@ -8,8 +8,11 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/mlxgrad/mlxgrad/customkernels/launchspec"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 )
 
 // Launch is a launch of a kernel.
@@ -112,23 +115,41 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 
 // Flags select launches.
 type Flags struct {
-	Files   []string `arg:"" optional:"" name:"file" help:"Shader files with launch descriptions.${withoutFiles}"`
-	Include []string `name:"include" help:"Folder from which shaders may include files, besides their own folder. May be repeated." placeholder:"DIR"`
-	Case    string   `help:"Run only launches whose names match this regular expression, such as '^scale |float16'." placeholder:"REGEXP"`
-	Seed    uint64   `help:"Seed of the random inputs and thread orders (default: ${default})." default:"1" placeholder:"S"`
+	Files   []string // shader files with launch descriptions
+	Include []string
+	Case    string
+	Seed    uint64
 
 	pattern *regexp.Regexp
 }
 
-// Check returns an error if the flags are wrong.
-func (f *Flags) Check() error {
+// Register adds the flags to a command whose arguments are shader files.
+func (f *Flags) Register(c *cobra.Command) {
+	c.ValidArgsFunction = cli.Files("metal")
+	AddInclude(c, &f.Include)
+	c.Flags().StringVar(&f.Case, "case", "", "run only launches whose names match this `REGEXP`, such as '^scale |float16'")
+	c.Flags().Uint64Var(&f.Seed, "seed", 1, "seed `S` of the random inputs and thread orders")
+}
+
+// AddInclude adds the flag --include.
+func AddInclude(c *cobra.Command, p *[]string) {
+	c.Flags().StringArrayVar(p, "include", nil,
+		"folder `DIR` from which shaders may include files, besides their own folder; may be repeated")
+	if err := c.MarkFlagDirname("include"); err != nil {
+		panic(err) // the flag exists
+	}
+}
+
+// Check sets the files to the arguments. It returns an error if the flags are wrong.
+func (f *Flags) Check(args []string) error {
+	f.Files = args
 	for _, file := range f.Files {
 		if err := CheckShader(file); err != nil {
 			return err
 		}
 	}
 	var err error
-	f.pattern, err = Pattern("--case", f.Case)
+	f.pattern, err = cli.Pattern("--case", f.Case)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/cli"
 )
 
 // The types below are the part of SARIF 2.1.0 that a report needs. All names are the standard's.
@@ -92,7 +93,7 @@ const sarifHelp = "https://github.com/mlxgrad/mlxgrad/blob/main/docs/sanitize.md
 func newSARIF(r *Report) sarifLog {
 	var run sarifRun
 	run.Tool.Driver = sarifDriver{
-		Name: "metalsan", Version: Version(), InformationURI: "https://github.com/mlxgrad/mlxgrad",
+		Name: "metalsan", Version: cli.Version(), InformationURI: "https://github.com/mlxgrad/mlxgrad",
 		Rules: []sarifRule{},
 	}
 	for _, k := range sanitizer.FindingKinds() {

@@ -94,10 +94,10 @@ func TestLauncher(t *testing.T) {
 	}
 
 	// Flags name files relative to the user's folder.
-	out, code := run(nil, "bench", "--csv", "a file")
+	out, code := run(nil, "bench", "--json", "a file")
 	require.Zero(t, code)
 	require.Contains(t, out,
-		"mlxgrad in "+filepath.Base(elsewhere)+": bench --csv a file; CUDA_HOME="+install+"/nvidia/cu13; path="+install+"/mlx/lib:"+install+"/nvidia/cu13/lib:"+install+"/nvidia/cudnn/lib:")
+		"mlxgrad in "+filepath.Base(elsewhere)+": bench --json a file; CUDA_HOME="+install+"/nvidia/cu13; path="+install+"/mlx/lib:"+install+"/nvidia/cu13/lib:"+install+"/nvidia/cudnn/lib:")
 	require.True(t, strings.HasSuffix(out, ":/last\n"), out)
 	out, _ = run([]string{"CUDA_HOME=/mine"}, "version")
 	require.Contains(t, out, "CUDA_HOME=/mine;")

@@ -24,10 +24,13 @@ func newPrinter(w io.Writer, verb string) *printer {
 func (p *printer) print(step Progress) {
 	if step.Message != p.last {
 		p.last = step.Message
-		p.line.End()
-		fmt.Fprintf(p.w, "mlxgrad %s: [%3.0fs] %s\n", p.verb, time.Since(p.start).Seconds(), step.Message)
+		p.line.Interrupt(func() {
+			fmt.Fprintf(p.w, "mlxgrad %s: [%3.0fs] %s\n", p.verb, time.Since(p.start).Seconds(), step.Message)
+		})
 	}
-	if p.line.Terminal() && step.Total > 0 {
-		p.line.Write(fmt.Sprintf("  %d %%", 100*step.Done/step.Total))
+	if step.Total > 0 {
+		p.line.Set("%d %% of: %s", 100*step.Done/step.Total, step.Message)
+	} else {
+		p.line.Set("%s", step.Message)
 	}
 }

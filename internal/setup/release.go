@@ -245,11 +245,14 @@ func (s *setup) releaseCommand(ctx context.Context, t releaseTarget, version, st
 	if err := copyTree(filepath.Join(s.repository(), "LICENSE"), filepath.Join(folder, "LICENSE")); err != nil {
 		return err
 	}
+	if err := copyTree(filepath.Join(s.repository(), "docs", "man"), filepath.Join(folder, "man")); err != nil {
+		return err
+	}
 	name := fmt.Sprintf("mlxgrad-%s-%s", version, t.platform())
 	if err := s.materials(ctx, t, version, program, filepath.Join(stage, name+".cdx.json")); err != nil {
 		return err
 	}
-	return writeArchive(filepath.Join(stage, name+".tar.gz"), name, folder, "mlxgrad", "LICENSE", "NOTICES.txt")
+	return writeArchive(filepath.Join(stage, name+".tar.gz"), name, folder, "mlxgrad", "LICENSE", "NOTICES.txt", "man")
 }
 
 // releaseTool runs a program in the repository and returns its output.
