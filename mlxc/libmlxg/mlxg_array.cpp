@@ -1,7 +1,7 @@
 // Creating, describing and freeing arrays.
 #include <mutex>
 
-#include "mlx/allocator.h"
+#include "mlxg_buffer.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -35,11 +35,7 @@ mlxg_result mlxg_array_unfilled(const int* shape, int ndim, int dtype, void** da
     for (auto n : dims) {
       size *= static_cast<size_t>(n);
     }
-    auto buffer = mx::allocator::malloc(size);
-    if (!buffer.ptr() && size > 0) {
-      throw std::runtime_error("out of memory: the array takes " + std::to_string(size) + " bytes");
-    }
-    mx::array a(buffer, std::move(dims), type);
+    mx::array a(mlxg::new_memory(size, "the array"), std::move(dims), type);
     *data = a.data<char>();
     int rc = mlx_array_set(&res, mlx_array{&a});
     return mlxg_end(rc, res);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "mlx/allocator.h"
 #include "mlx/primitives.h"
+#include "mlxg_buffer.h"
 #include "mlxg_internal.h"
 
 namespace mlxg {
@@ -109,14 +109,10 @@ class failed : public opaque {
   throw std::runtime_error(failure->what());
 }
 
-// allocate allocates the outputs. MLX's CPU allocator returns a null buffer instead of throwing.
+// allocate allocates the outputs.
 inline void allocate(std::vector<mx::array>& outputs) {
   for (auto& o : outputs) {
-    auto buffer = mx::allocator::malloc(o.nbytes());
-    if (!buffer.ptr() && o.nbytes() > 0) {
-      throw std::runtime_error("out of memory: an output takes " + std::to_string(o.nbytes()) + " bytes");
-    }
-    o.set_data(buffer);
+    o.set_data(new_memory(o.nbytes(), "an output"));
   }
 }
 

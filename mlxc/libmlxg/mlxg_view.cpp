@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "mlx/allocator.h"
 #include "mlx/mlx.h"
+#include "mlxg_buffer.h"
 #include "mlxg_immortal.h"
 #include "mlxg_primitive.h"
 
@@ -31,12 +31,12 @@ mx::array array_over(void* data, mx::Shape shape, mx::Dtype dtype, uintptr_t id)
     return mx::array(data, std::move(shape), dtype, [pin](void*) {});
   }
   mx::array a(std::move(shape), dtype, nullptr, {});
-  auto dummy = mx::allocator::malloc(sizeof(void*));
+  auto dummy = mx::allocator::allocator().malloc(sizeof(void*));
   int64_t offset = static_cast<char*>(data) - static_cast<char*>(dummy.raw_ptr());
   auto longest = std::max_element(a.shape().begin(), a.shape().end());
   bool one_axis = a.size() <= 1 || a.size() == static_cast<size_t>(*longest);
-  a.set_data(dummy, a.size(), a.strides(), {true, true, one_axis}, offset, [pin](mx::allocator::Buffer b) {
-    mx::allocator::free(b);
+  mlxg::set_foreign(a, dummy, offset, {true, true, one_axis}, [pin](mx::allocator::Buffer b) {
+    mx::allocator::allocator().free(b);
   });
   a.set_status(mx::array::Status::available);
   return a;

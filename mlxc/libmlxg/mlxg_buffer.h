@@ -1,0 +1,40 @@
+// Memory of arrays. MLX 0.32.4 replaced the Buffer of its allocator by Data, which frees itself.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "mlx/allocator.h"
+#include "mlx/array.h"
+#include "mlx/version.h"
+
+namespace mlxg {
+
+// new_memory allocates memory for an array: an argument of array::set_data. what is the subject of the error if the
+// system is out of memory, where MLX's CPU allocator returns a null buffer.
+inline auto new_memory(size_t size, const char* what) {
+  auto memory = mlx::core::allocator::malloc(size);
+#if MLX_VERSION_NUMERIC >= 32004
+  bool ok = memory.buffer().ptr();
+#else
+  bool ok = memory.ptr();
+#endif
+  if (!ok && size > 0) {
+    throw std::runtime_error(std::string("out of memory: ") + what + " takes " + std::to_string(size) + " bytes");
+  }
+  return memory;
+}
+
+// set_foreign makes an array start at an offset from a buffer. The array calls free when it no longer needs the buffer.
+template <typename Free>
+void set_foreign(
+    mlx::core::array& a, mlx::core::allocator::Buffer b, int64_t offset, mlx::core::array::Flags flags, Free free) {
+#if MLX_VERSION_NUMERIC >= 32004
+  a.set_data({b, std::move(free)}, a.size(), a.strides(), flags, offset);
+#else
+  a.set_data(b, a.size(), a.strides(), flags, offset, std::move(free));
+#endif
+}
+
+}  // namespace mlxg
