@@ -1,5 +1,7 @@
 package mlxc
 
+import "errors"
+
 // Element-wise arithmetic. Operands are broadcast to a common shape and promoted to a common dtype by MLX's rules. If
 // that is impossible, the result is invalid.
 
@@ -21,19 +23,25 @@ func (a *Array) Div(b *Array) *Array {
 	return mlxDivide(a, b)
 }
 
-// FloorDivide returns ⌊a / b⌋, also for integers. An integer divided by 0 gives 0.
+// FloorDivide returns ⌊a / b⌋, also for integers. An integer divided by 0 gives 0. Complex operands are an error.
 func (a *Array) FloorDivide(b *Array) *Array {
 	q := mlxFloorDivide(a, b)
-	if !q.DType().exact() {
+	switch {
+	case q.DType() == Complex64: // MLX 0.32.4 returns a / b
+		q.Free()
+		return invalid(opError("floor_divide", errComplexFloor, a, b))
+	case !q.DType().exact():
 		return q
 	}
 	q.Free()
 	WithScope(func() {
 		special, divisor := safeDivisor(b)
 		zero := Zeros(Int8)
-		// MLX's quotient is rounded toward zero (fault floor-divide-negative): subtract 1 where that is above a / b.
+		// MLX before 0.32.4 rounds the quotient toward zero (fault floor-divide-negative). Its remainder then has the
+		// sign of a: subtract 1 where that is not the sign of the divisor.
 		q = mlxFloorDivide(a, divisor)
-		above := a.Less(zero).NotEqual(divisor.Less(zero)).LogicalAnd(q.Mul(divisor).NotEqual(a))
+		r := a.Sub(q.Mul(divisor))
+		above := r.Less(zero).NotEqual(divisor.Less(zero)).LogicalAnd(r.NotEqual(zero))
 		q = Where(special, a.Mul(b), q.Sub(above)).Keep()
 	})
 	return q
@@ -61,6 +69,8 @@ func (a *Array) DivMod(b *Array) (quotient, remainder *Array) {
 	}
 	return quotient, a.Remainder(b)
 }
+
+var errComplexFloor = errors.New("complex numbers cannot be rounded down")
 
 // safeDivisor returns the integer divisors b with 0 and −1 replaced by 1: on a CPU, a division by 0 ends the process,
 // as does the minimum integer divided by −1 (faults integer-division-by-zero and integer-division-overflow). special

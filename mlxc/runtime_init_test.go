@@ -41,8 +41,11 @@ func TestLoadedLibraries(t *testing.T) {
 	}
 	const (
 		mlxg, mlxC, mlx = "lib/libmlxg.so", "lib/libmlxc.so", "mlx/lib/libmlx.so"
-		meant           = "but libmlxg was compiled for MLX 0.32.2 and mlx-c 0.7.0"
+		other           = "0.32.0" // an MLX as long as the loaded one's version
 	)
+	pinned := mlxc.Version()
+	meant := "but libmlxg was compiled for MLX " + pinned + " and mlx-c 0.7.0"
+	text := func(version string) string { return "\x00" + version + "\x00" }
 	version := interfaceVersion(t)
 	for name, c := range map[string]struct {
 		library string
@@ -61,17 +64,17 @@ func TestLoadedLibraries(t *testing.T) {
 		"another mlx-c": {
 			mlxC,
 			[][2]string{{"\x000.7.0\x00", "\x000.7.1\x00"}},
-			"MLX 0.32.2 and mlx-c 0.7.1 are loaded, " + meant,
+			"MLX " + pinned + " and mlx-c 0.7.1 are loaded, " + meant,
 		},
 		"an mlx-c for another MLX": {
 			mlxC,
-			[][2]string{{"\x000.32.2\x00", "\x000.32.3\x00"}},
-			"MLX 0.32.2 and mlx-c 0.7.0 (made for MLX 0.32.3) are loaded, " + meant,
+			[][2]string{{text(pinned), text(other)}},
+			"MLX " + pinned + " and mlx-c 0.7.0 (made for MLX " + other + ") are loaded, " + meant,
 		},
 		"another MLX": {
 			mlx,
-			[][2]string{{"\x000.32.2\x00", "\x000.32.1\x00"}},
-			"MLX 0.32.1 and mlx-c 0.7.0 (made for MLX 0.32.2) are loaded, " + meant,
+			[][2]string{{text(pinned), text(other)}},
+			"MLX " + other + " and mlx-c 0.7.0 (made for MLX " + pinned + ") are loaded, " + meant,
 		},
 		"an mlx-c not from build.sh": {
 			mlxC,
