@@ -66,7 +66,7 @@ func (f Fault) section(b *strings.Builder) error {
 	}
 	var guards []string
 	for _, g := range f.Guards {
-		guards = append(guards, fmt.Sprintf("`%s` in [%s](../%s)", g.Func, g.File, g.File))
+		guards = append(guards, fmt.Sprintf("`%s` in [%s](https://github.com/mlxgrad/mlxgrad/blob/main/%s)", g.Func, g.File, g.File))
 	}
 	fmt.Fprintf(b, "- Our guard: %s\n", strings.Join(guards, ", "))
 	if f.Cost != "" {

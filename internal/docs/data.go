@@ -1,0 +1,93 @@
+// Package docs generates the figures and the pages of operations in docs, and tests all documents: their links,
+// commands, programs and excerpts.
+package docs
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A record is a line of a CSV file, by the names of its columns.
+type record map[string]string
+
+// number returns a column that must be a number.
+func (r record) number(column string) (float64, error) {
+	v, err := strconv.ParseFloat(r[column], 64)
+	if err != nil {
+		return 0, fmt.Errorf("column %s: %w", column, err)
+	}
+	return v, nil
+}
+
+func readCSV(path string) ([]record, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var out []record
+	for _, line := range lines[min(1, len(lines)):] {
+		r := record{}
+		for i, name := range lines[0] {
+			r[name] = line[i]
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// A ratio is MLX's time divided by ours for a case on a GPU.
+type ratio struct {
+	op, caseName, dtype string
+	value               float64
+}
+
+// olderKernels begins the names of files that timed an older state of the kernels.
+const olderKernels = "2026-11-21-"
+
+// gpuRatios returns the ratios of docs/h200 with TF32 on. Files sort by their dates, and a later file replaces the
+// cases of an earlier one.
+func gpuRatios(root string) ([]ratio, error) {
+	paths, err := filepath.Glob(filepath.Join(root, "docs/h200/*.csv"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(paths)
+	var out []ratio
+	for _, path := range paths {
+		if strings.HasPrefix(filepath.Base(path), olderKernels) {
+			continue
+		}
+		records, err := readCSV(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r["side"] != "ours" || r["mlx_over_ours"] == "" || r["tf32"] != "on" {
+				continue
+			}
+			value, err := r.number("mlx_over_ours")
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			next := ratio{op: r["op"], caseName: r["case"], dtype: r["dtype"], value: value}
+			same := func(old ratio) bool {
+				return old.op == next.op && old.caseName == next.caseName && old.dtype == next.dtype
+			}
+			out = append(slices.DeleteFunc(out, same), next)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s has no ratio", strings.Join(paths, ", "))
+	}
+	return out, nil
+}

@@ -1,0 +1,38 @@
+package docs
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the generated figures and pages")
+
+// The generated files are current: go test ./internal/docs -run Generated -update writes them.
+func TestGeneratedFiles(t *testing.T) {
+	generated, err := generate(root)
+	require.NoError(t, err)
+	for path, content := range generated {
+		path = filepath.Join(root, path)
+		if *update {
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, content, 0o644))
+		}
+		present, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, string(content) == string(present), "%s is not current", path)
+	}
+	// Files that are no longer generated would stay unnoticed.
+	for _, pattern := range []string{"docs/img/*.svg", "docs/ops/*.md"} {
+		present, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, path := range present {
+			name, err := filepath.Rel(root, path)
+			require.NoError(t, err)
+			require.Contains(t, generated, filepath.ToSlash(name))
+		}
+	}
+}
