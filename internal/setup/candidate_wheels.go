@@ -120,8 +120,10 @@ func (s *setup) resolve(ctx context.Context, requirement string, group, pinned [
 	if err := os.WriteFile(constraints, []byte(text.String()), 0o600); err != nil {
 		return nil, err
 	}
-	args := append(pip[:len(pip):len(pip)], "install", "--dry-run", "--ignore-installed", "--quiet", "--no-input",
-		"--disable-pip-version-check", "--only-binary=:all:", "--target", filepath.Join(dir, "none"), "--report", report)
+	args := slices.Concat(pip, []string{
+		"install", "--dry-run", "--ignore-installed", "--quiet", "--no-input", "--disable-pip-version-check",
+		"--only-binary=:all:", "--target", filepath.Join(dir, "none"), "--report", report,
+	})
 	for _, tag := range platformTags(own) {
 		args = append(args, "--platform", tag)
 	}

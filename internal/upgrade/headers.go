@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -74,7 +75,7 @@ func (r *headerReader) read(s scope, n *node) {
 		return
 	}
 	header, inMLX := r.header(n)
-	if !inMLX || n.IsImplicit || n.Previous != "" {
+	if !inMLX || n.IsImplicit || n.Previous != "" && r.known(s, n) {
 		return
 	}
 	switch n.Kind {
@@ -104,6 +105,14 @@ func (r *headerReader) read(s scope, n *node) {
 			r.add(s, n, declaration{Kind: kindAlias, Type: n.Type.Written}, header)
 		}
 	}
+}
+
+// known reports whether an earlier declaration of a redeclared node was read. The first declaration of a function may be
+// a friend of a class, and friends are not read.
+func (r *headerReader) known(s scope, n *node) bool {
+	return n.Kind != "FunctionDecl" || slices.ContainsFunc(r.found, func(d declaration) bool {
+		return d.Name == s.qualify(n.Name) && d.Type == n.Type.Written
+	})
 }
 
 func (r *headerReader) readAll(s scope, nodes []node) {
@@ -177,7 +186,9 @@ func (r *headerReader) readEnum(s scope, n *node, header string) {
 		}
 		if len(c.Inner) > 0 {
 			if text, ok := c.Inner[0].Value.(string); ok {
-				fmt.Sscan(text, &next)
+				if value, err := strconv.Atoi(text); err == nil {
+					next = value
+				}
 			}
 		}
 		r.add(s, c, declaration{Kind: kindEnumerator, Type: fmt.Sprint(next)}, header)

@@ -3,6 +3,7 @@ package upgrade
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -172,17 +173,16 @@ func (e compileError) where() string {
 
 // decisions lists the remaining work in the order of doing it.
 func (r *report) decisions(f format) (lines []string) {
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) {
+		if line := fmt.Sprintf(format, args...); !slices.Contains(lines, line) { // overloads give equal lines
+			lines = append(lines, line)
+		}
+	}
 	if len(r.Unfit) > 0 {
 		add("Adapt %d patch rules in third_party/mlx-c/patches.", len(r.Unfit))
 	}
-	seen := map[string]bool{}
 	for _, e := range r.Errors {
 		key := e.File + ", " + e.where()
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
 		if strings.HasPrefix(e.File, "libmlxg/") {
 			add("Change %s of libmlxg so that it compiles against both releases.", key)
 		} else {

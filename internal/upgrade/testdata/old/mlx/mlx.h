@@ -23,6 +23,7 @@ class API array {
   template <typename T> T item();
 
  private:
+  friend array gone(const array& x);
   int size_ = 0;
   int internal_ = 0;
 };
