@@ -1,6 +1,10 @@
 package docs
 
-import "slices"
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+)
 
 // generate returns all generated files. root is the root of the repository.
 func generate(root string) (files, error) {
@@ -17,6 +21,19 @@ func generate(root string) (files, error) {
 	} {
 		if err := step(); err != nil {
 			return nil, err
+		}
+	}
+	s, err := readSources(root)
+	if err != nil {
+		return nil, err
+	}
+	errs, err := readCSV(filepath.Join(root, "docs/cpu/parity.csv"))
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range operations {
+		if err := out.operationPage(root, o, s, ratios, errs); err != nil {
+			return nil, fmt.Errorf("page of %s: %w", o.functions[0], err)
 		}
 	}
 	return out, nil

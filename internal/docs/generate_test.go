@@ -4,9 +4,12 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/compare/suite"
 )
 
 var update = flag.Bool("update", false, "write the generated figures and pages")
@@ -33,6 +36,26 @@ func TestGeneratedFiles(t *testing.T) {
 			name, err := filepath.Rel(root, path)
 			require.NoError(t, err)
 			require.Contains(t, generated, filepath.ToSlash(name))
+		}
+	}
+}
+
+// Every operation of package ops, and every operation of the comparison, has a page.
+func TestEveryOperationHasAPage(t *testing.T) {
+	var functions, suites []string
+	for _, o := range operations {
+		functions, suites = append(functions, o.functions...), append(suites, o.suites...)
+	}
+	s, err := readSources(root)
+	require.NoError(t, err)
+	for _, f := range s.pkg.Funcs {
+		if f.Name != "KernelLaunches" { // it is for tools
+			require.Contains(t, functions, f.Name)
+		}
+	}
+	for _, op := range suite.Ops() {
+		if !strings.HasSuffix(op.Name, "-separate") { // variants for comparisons
+			require.Contains(t, suites, op.Name)
 		}
 	}
 }

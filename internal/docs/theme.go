@@ -85,6 +85,12 @@ func (t theme) errors(x, y string, points []point, limit func(x float64) float64
 		return nil, err
 	}
 	p.Legend.Left = true
+	// Both axes have one range, which shows the limit even if all errors are zero.
+	low, high := 1.0, 4.0
+	for _, v := range points {
+		low, high = min(low, v.X, v.Y), max(high, v.X, v.Y)
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = low/1.4, high*1.4, low/1.4, high*1.4
 	return p, nil
 }
 

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,18 +77,25 @@ var (
 	prints   = regexp.MustCompile("(?s)prints\n\n```text\n(.*?)```")
 )
 
-// A stranger with Go, a C compiler and pip, and nothing else, follows the first screen of the README. The module
-// comes from a proxy, since it is not published yet; the wheel of MLX from this checkout's downloads.
-func TestInstallationFromTheModuleProxy(t *testing.T) {
-	long.Only(t, "compiles Go's standard library and everything else with empty caches")
+// A stranger has Go, a C compiler and pip, and nothing else: empty caches, an empty home, and a module in the folder work.
+// The module mlxgrad comes from a proxy, since it is not published yet; the wheel of MLX from this checkout's downloads.
+type stranger struct {
+	t          *testing.T
+	home, work string
+	env        []string
+	transcript strings.Builder // commands and their output
+	repository string
+}
+
+func newStranger(t *testing.T) *stranger {
+	t.Helper()
 	repository, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	proxy := publish(t, repository)
-	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
-	require.NoError(t, err)
 	dir := t.TempDir()
-	home, work, bin := filepath.Join(dir, "home"), filepath.Join(dir, "example"), filepath.Join(dir, "bin")
-	for _, folder := range []string{home, work, bin} {
+	s := &stranger{t: t, home: filepath.Join(dir, "home"), work: filepath.Join(dir, "example"), repository: repository}
+	bin := filepath.Join(dir, "bin")
+	for _, folder := range []string{s.home, s.work, bin} {
 		require.NoError(t, os.Mkdir(folder, 0o755))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "pip"), []byte(`#!/bin/sh
@@ -97,32 +105,55 @@ cp "`+repository+`/third_party/mlx-c/downloads/"*.whl "$dest"
 `), 0o755))
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	require.NoError(t, err)
-	sh := func(script string) (string, error) {
-		t.Helper()
-		start := time.Now()
-		cmd := exec.Command("sh", "-c", script)
-		cmd.Dir = work
-		cmd.Env = []string{
-			"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"),
-			"GOPROXY=file://" + proxy + ",file://" + filepath.Join(strings.TrimSpace(string(cache)), "cache",
-				"download"),
-			"GOSUMDB=off", "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local",
-		}
-		out, err := cmd.CombinedOutput()
-		t.Logf("%.1f s: %s", time.Since(start).Seconds(), script)
-		return string(out), err
+	s.env = []string{
+		"HOME=" + s.home, "PATH=" + bin + ":" + os.Getenv("PATH"),
+		"GOPROXY=file://" + proxy + ",file://" + filepath.Join(strings.TrimSpace(string(cache)), "cache", "download"),
+		"GOSUMDB=off", "GOFLAGS=-modcacherw", "GOTOOLCHAIN=local",
 	}
-	must := func(script string) string {
-		t.Helper()
-		out, err := sh(script)
-		require.NoError(t, err, "%s: %s", script, out)
-		return out
-	}
+	return s
+}
 
-	require.NoError(t, os.WriteFile(filepath.Join(work, "main.go"), example.FindSubmatch(readme)[1], 0o644))
+func (s *stranger) sh(script string) (string, error) {
+	s.t.Helper()
+	start := time.Now()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir, cmd.Env = s.work, s.env
+	out, err := cmd.CombinedOutput()
+	s.t.Logf("%.1f s: %s", time.Since(start).Seconds(), script)
+	fmt.Fprintf(&s.transcript, "$ %s\n%s", script, out)
+	return string(out), err
+}
+
+func (s *stranger) must(script string) string {
+	s.t.Helper()
+	out, err := s.sh(script)
+	require.NoError(s.t, err, "%s: %s", script, out)
+	return out
+}
+
+func (s *stranger) write(name, text string) {
+	s.t.Helper()
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.work, name), []byte(text), 0o644))
+}
+
+// readme returns the program of the README, its output, and its three commands: get, set up, run.
+func (s *stranger) readme() (program, output string, lines []string) {
+	s.t.Helper()
+	readme, err := os.ReadFile(filepath.Join(s.repository, "README.md"))
+	require.NoError(s.t, err)
+	lines = strings.Split(strings.TrimSpace(string(commands.FindSubmatch(readme)[1])), "\n")
+	require.Len(s.t, lines, 3, "get, set up, run")
+	return string(example.FindSubmatch(readme)[1]), string(prints.FindSubmatch(readme)[1]), lines
+}
+
+// The first screen of the README works for a stranger.
+func TestInstallationFromTheModuleProxy(t *testing.T) {
+	long.Only(t, "compiles Go's standard library and everything else with empty caches")
+	s := newStranger(t)
+	sh, must, home := s.sh, s.must, s.home
+	program, want, lines := s.readme()
+	s.write("main.go", program)
 	must("go mod init example")
-	lines := strings.Split(strings.TrimSpace(string(commands.FindSubmatch(readme)[1])), "\n")
-	require.Len(t, lines, 3, "get, set up, run")
 	must(lines[0])
 
 	// Before set-up the program builds, and its first operation names the command.
@@ -137,7 +168,6 @@ cp "`+repository+`/third_party/mlx-c/downloads/"*.whl "$dest"
 	require.Contains(t, out, "downloading libmlxc and libmlxg")
 	require.NotContains(t, out, "compiling")
 	require.Regexp(t, `MLX [0-9.]+ is ready on this machine's `, out)
-	want := string(prints.FindSubmatch(readme)[1])
 	require.Equal(t, want, must("./program 2>/dev/null"), "without another build")
 	require.Equal(t, want, must(lines[2]+" 2>/dev/null"))
 	must("touch main.go; go build -o program .")
