@@ -23,6 +23,8 @@ func TestWrongLinearAlgebra(t *testing.T) {
 	third := func(_, _, c *mlxc.Array) error { return c.Err() }
 	q := normal(4, 64, 64).Quantize(mlxc.QuantizeConfig{})
 	x := normal(5, 2, 64)
+	scaled := q
+	scaled.GlobalScale = mlxc.Scalar[float32](2)
 	signal, kernel := normal(6, 1, 8, 4), normal(7, 2, 3, 4)
 	onGPU := func(f func() *mlxc.Array) (err error) {
 		mlxc.WithPlaceholderGPU(func() { err = f().Err() })
@@ -283,6 +285,8 @@ func TestWrongLinearAlgebra(t *testing.T) {
 		},
 		{"gather_qqmm on a CPU", x.GatherQQMM(x.Quantize(mlxc.QuantizeConfig{Mode: mlxc.MXFP8}), mlxc.MatMulIDs{},
 			nil).Err(), []string{"gather_qqmm", "GPUs only"}},
+		{"a global scale on a CPU", x.GatherQMM(scaled, mlxc.MatMulIDs{}, true).Err(), []string{"gather_qmm", "needs a GPU"}},
+		{"a product with a global scale", x.QuantizedMatMul(scaled, true).Err(), []string{"quantized_matmul", "GlobalScale"}},
 
 		{"rope of a vector", mlxc.RoPE(v, mlxc.RoPEConfig{}).Err(), []string{"rope", "3 dimensions"}},
 		{"rope of 3 dimensions", mlxc.RoPE(signal, mlxc.RoPEConfig{Dims: 3}).Err(), []string{"rope", "even"}},

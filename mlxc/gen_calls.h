@@ -8,6 +8,12 @@
 extern "C" {
 #endif
 
+mlxg_results call_minmax_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims);
+mlxg_results call_unique(uintptr_t a, int size, bool returnIndex, bool returnInverse, bool returnCounts, uintptr_t fillValue);
+mlxg_result call_fft_stft(uintptr_t x, int nFft, int hopLength, int winLength, uintptr_t window, bool center, const char* padMode, int norm, bool onesided);
+mlxg_result call_fft_istft(uintptr_t stftMatrix, int nFft, int hopLength, int winLength, uintptr_t window, bool center, int norm, bool onesided, int length);
+mlxg_results call_fast_gated_delta_update(uintptr_t queries, uintptr_t keys, uintptr_t values, uintptr_t gates, uintptr_t beta, uintptr_t initialState, uintptr_t mask);
+mlxg_result call_gather_qmm_global_scale(uintptr_t x, uintptr_t w, uintptr_t scales, uintptr_t biases, uintptr_t lhsIndices, uintptr_t rhsIndices, bool transpose, int groupSize, int bits, const char* mode, uintptr_t globalScale, bool sortedIndices);
 mlxg_result call_fast_cross_entropy(uintptr_t logits, uintptr_t targets);
 mlxg_result call_fast_layer_norm(uintptr_t x, uintptr_t weight, uintptr_t bias, float eps);
 mlxg_result call_fast_rms_norm(uintptr_t x, uintptr_t weight, float eps);

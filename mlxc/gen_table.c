@@ -510,6 +510,36 @@ char* mlxg_graph_text(bool dot, const uintptr_t* outputs, size_t n, const uintpt
   if (!table) return mlxg_library_error();
   return table->mlxg_graph_text(dot, outputs, n, named, names, n_names, text, size);
 }
+mlxg_results call_minmax_axes(uintptr_t a, const int* axes, size_t axes_num, bool keepdims) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_minmax_axes(a, axes, axes_num, keepdims);
+}
+mlxg_results call_unique(uintptr_t a, int size, bool returnIndex, bool returnInverse, bool returnCounts, uintptr_t fillValue) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_unique(a, size, returnIndex, returnInverse, returnCounts, fillValue);
+}
+mlxg_result call_fft_stft(uintptr_t x, int nFft, int hopLength, int winLength, uintptr_t window, bool center, const char* padMode, int norm, bool onesided) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_stft(x, nFft, hopLength, winLength, window, center, padMode, norm, onesided);
+}
+mlxg_result call_fft_istft(uintptr_t stftMatrix, int nFft, int hopLength, int winLength, uintptr_t window, bool center, int norm, bool onesided, int length) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_fft_istft(stftMatrix, nFft, hopLength, winLength, window, center, norm, onesided, length);
+}
+mlxg_results call_fast_gated_delta_update(uintptr_t queries, uintptr_t keys, uintptr_t values, uintptr_t gates, uintptr_t beta, uintptr_t initialState, uintptr_t mask) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->call_fast_gated_delta_update(queries, keys, values, gates, beta, initialState, mask);
+}
+mlxg_result call_gather_qmm_global_scale(uintptr_t x, uintptr_t w, uintptr_t scales, uintptr_t biases, uintptr_t lhsIndices, uintptr_t rhsIndices, bool transpose, int groupSize, int bits, const char* mode, uintptr_t globalScale, bool sortedIndices) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->call_gather_qmm_global_scale(x, w, scales, biases, lhsIndices, rhsIndices, transpose, groupSize, bits, mode, globalScale, sortedIndices);
+}
 mlxg_result call_fast_cross_entropy(uintptr_t logits, uintptr_t targets) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_result){.err = mlxg_library_error()};

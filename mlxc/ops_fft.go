@@ -15,6 +15,13 @@ const (
 	FFTForward                 // the forward transform is multiplied by 1/n
 )
 
+func (n FFTNorm) check() error {
+	if n < FFTBackward || n > FFTForward {
+		return fmt.Errorf("Norm is %d: it must be FFTBackward, FFTOrtho or FFTForward", int(n))
+	}
+	return nil
+}
+
 // FFTConfig holds the options of a Fourier transform. The zero value is numpy's default.
 type FFTConfig struct {
 	// Axes are the transformed axes. Real transforms use a half spectrum along the last of them. The default is the
@@ -82,8 +89,8 @@ func (a *Array) fft(op string, f func(a *Array, n, axes []int, norm FFTNorm) *Ar
 func (c FFTConfig) complete(a *Array, dims int, half bool) (FFTConfig, error) {
 	given := c.N
 	switch {
-	case c.Norm < FFTBackward || c.Norm > FFTForward:
-		return c, fmt.Errorf("Norm is %d: it must be FFTBackward, FFTOrtho or FFTForward", int(c.Norm))
+	case c.Norm.check() != nil:
+		return c, c.Norm.check()
 	case a.NDim() < max(dims, 1):
 		return c, fmt.Errorf("the array has %d axes: it must have %d or more", a.NDim(), max(dims, 1))
 	case len(c.Axes) == 0 && dims == 0:

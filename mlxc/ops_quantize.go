@@ -154,8 +154,12 @@ func (q Quantized) checkRows(what string, a *Array) error {
 // scales and biases.
 func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 	err := w.check(true)
-	if err == nil && a.DType() == Float64 {
+	switch {
+	case err != nil:
+	case a.DType() == Float64:
 		err = errFloat64
+	case w.GlobalScale != nil: // MLX would leave it out
+		err = errors.New("the product has no GlobalScale: use QQMatMul, GatherQMM or Dequantize")
 	}
 	if err != nil {
 		return invalid(opError("quantized_matmul", err, a, w.Weight, w.Scales, w.Biases))
@@ -184,12 +188,16 @@ func (a *Array) inFloat32(w Quantized, product func(a *Array) *Array) *Array {
 	return y.AsType(d)
 }
 
-// GatherQMM is QuantizedMatMul for selected matrices of two batches; see GatherMM.
+// GatherQMM is QuantizedMatMul for selected matrices of two batches; see GatherMM. A GlobalScale of w needs a GPU and MLX
+// 0.32.4.
 func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	const op = "gather_qmm"
 	err := w.check(true)
 	if err == nil && a.DType() == Float64 {
 		err = errFloat64
+	}
+	if err == nil && w.GlobalScale != nil && CurrentDevice() == CPU {
+		err = errors.New("a GlobalScale needs a GPU: use Dequantize and GatherMM")
 	}
 	free := func() {}
 	if err == nil {
@@ -199,6 +207,10 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 		return invalid(opError(op, err, a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right))
 	}
 	defer free()
+	if w.GlobalScale != nil {
+		return mlxGatherQmmGlobalScale(a, w.Weight, w.Scales, w.Biases, ids.Left, ids.Right, transpose, w.GroupSize,
+			w.Bits, w.mode(), w.GlobalScale, ids.Sorted)
+	}
 	return a.inFloat32(w, func(a *Array) *Array {
 		if !transpose && (w.Scales.IsTraced() || w.Biases.IsTraced()) {
 			// MLX computes the gradients of scales and biases for the transpose (fault gather-qmm-scale-gradient).

@@ -103,6 +103,16 @@ func (a *Array) Max(axes ...int) *Array {
 	return mlxMaxAxes(a, axes, false)
 }
 
+// MinMax returns Min and Max along the axes, computed in one pass. It needs MLX 0.32.4.
+func (a *Array) MinMax(axes ...int) (low, high *Array) {
+	return mlxMinmaxAxes(a, a.allAxes(axes), false)
+}
+
+// MinMaxKeepDims is MinMax with the axes kept, at size 1.
+func (a *Array) MinMaxKeepDims(axes ...int) (low, high *Array) {
+	return mlxMinmaxAxes(a, a.allAxes(axes), true)
+}
+
 // MaxKeepDims is Max with the axes kept, at size 1.
 func (a *Array) MaxKeepDims(axes ...int) *Array {
 	return mlxMaxAxes(a, axes, true)

@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "e4d8941d33782d54"
+const Interface = "79111d19a48941a9"

@@ -11,9 +11,9 @@
 
 namespace mlxg {
 
-// new_memory allocates memory for an array: an argument of array::set_data. what is the subject of the error if the
+// new_memory allocates memory for an array: an argument of array::set_data. subject begins the error if the
 // system is out of memory, where MLX's CPU allocator returns a null buffer.
-inline auto new_memory(size_t size, const char* what) {
+inline auto new_memory(size_t size, const char* subject) {
   auto memory = mlx::core::allocator::malloc(size);
 #if MLX_VERSION_NUMERIC >= 32004
   bool ok = memory.buffer().ptr();
@@ -21,12 +21,12 @@ inline auto new_memory(size_t size, const char* what) {
   bool ok = memory.ptr();
 #endif
   if (!ok && size > 0) {
-    throw std::runtime_error(std::string("out of memory: ") + what + " takes " + std::to_string(size) + " bytes");
+    throw std::runtime_error(std::string("out of memory: ") + subject + " takes " + std::to_string(size) + " bytes");
   }
   return memory;
 }
 
-// set_foreign makes an array start at an offset from a buffer. The array calls free when it no longer needs the buffer.
+// set_foreign makes an array start at an offset from a buffer. The array calls free when it is done with the buffer.
 template <typename Free>
 void set_foreign(
     mlx::core::array& a, mlx::core::allocator::Buffer b, int64_t offset, mlx::core::array::Flags flags, Free free) {

@@ -35,9 +35,8 @@ mx::array array_over(void* data, mx::Shape shape, mx::Dtype dtype, uintptr_t id)
   int64_t offset = static_cast<char*>(data) - static_cast<char*>(dummy.raw_ptr());
   auto longest = std::max_element(a.shape().begin(), a.shape().end());
   bool one_axis = a.size() <= 1 || a.size() == static_cast<size_t>(*longest);
-  mlxg::set_foreign(a, dummy, offset, {true, true, one_axis}, [pin](mx::allocator::Buffer b) {
-    mx::allocator::allocator().free(b);
-  });
+  mlxg::set_foreign(
+      a, dummy, offset, {true, true, one_axis}, [pin](mx::allocator::Buffer b) { mx::allocator::allocator().free(b); });
   a.set_status(mx::array::Status::available);
   return a;
 }

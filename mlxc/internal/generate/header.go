@@ -48,8 +48,20 @@ func nameWhole(all []declaration) {
 	}
 }
 
-// readHeaders reads all headers of the folder in the order of their names.
-func readHeaders(dir string) ([]declaration, error) {
+// aheadHeader declares functions that mlx-c lacks, as mlx-c would. The file beside it defines them. ahead is the name of
+// this header in declarations.
+const (
+	ahead       = "ahead"
+	aheadHeader = "mlxg_" + ahead + ".h"
+)
+
+// isAhead reports whether a file of libmlxg declares or defines the functions of aheadHeader.
+func isAhead(base string) bool {
+	return strings.TrimSuffix(base, filepath.Ext(base)) == strings.TrimSuffix(aheadHeader, ".h")
+}
+
+// readHeaders reads all headers of the folder in the order of their names, and then libmlxg's own.
+func readHeaders(dir, own string) ([]declaration, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.h"))
 	if err != nil {
 		return nil, err
@@ -59,14 +71,21 @@ func readHeaders(dir string) ([]declaration, error) {
 	}
 	slices.Sort(files)
 	var all []declaration
-	for _, f := range files {
+	names := map[string]bool{}
+	for _, f := range append(files, own) {
 		text, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err
 		}
-		found, err := parseHeader(strings.TrimSuffix(filepath.Base(f), ".h"), string(text))
+		found, err := parseHeader(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(f), ".h"), "mlxg_"), string(text))
 		if err != nil {
 			return nil, err
+		}
+		for _, d := range found {
+			if names[d.name] && f == own {
+				return nil, fmt.Errorf("mlx-c declares %s: remove it from %s", d.name, aheadHeader)
+			}
+			names[d.name] = true
 		}
 		all = append(all, found...)
 	}

@@ -126,7 +126,7 @@ var complexUnary = map[string]bool{
 // regular reports whether the function adds nodes to the graph and has only parameters and results with a kind.
 func (d declaration) regular() bool {
 	switch d.header {
-	case "ops", "fast", "fft", "linalg", "random":
+	case "ops", "fast", "fft", "linalg", "random", ahead:
 		_, ok := d.parse()
 		return ok
 	}

@@ -36,7 +36,7 @@ type coverage struct {
 
 // survey reads the headers, the package's hand-written files and skipped.txt.
 func survey(headers, pkg string) (*coverage, error) {
-	all, err := readHeaders(headers)
+	all, err := readHeaders(headers, filepath.Join(pkg, "libmlxg", aheadHeader))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (c *coverage) findByHand(pkg string) error {
 		}
 		for _, f := range files {
 			base := filepath.Base(f)
-			if strings.HasPrefix(base, generatedPrefix) || strings.HasSuffix(base, "_test.go") {
+			if strings.HasPrefix(base, generatedPrefix) || strings.HasSuffix(base, "_test.go") || isAhead(base) {
 				continue
 			}
 			text, err := os.ReadFile(f)

@@ -1,0 +1,26 @@
+package mlxtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/mod/semver"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// AtLeast reports whether the loaded MLX has this version, such as "0.32.4", or a later one.
+func AtLeast(version string) bool { return semver.Compare("v"+mlxc.Version(), "v"+version) >= 0 }
+
+// Needs reports whether the loaded MLX has a function of this version. If it does not, results must be invalid and name
+// the version.
+func Needs(t testing.TB, version string, results ...*mlxc.Array) bool {
+	t.Helper()
+	if AtLeast(version) {
+		return true
+	}
+	for _, r := range results {
+		require.ErrorContains(t, r.Err(), "it needs MLX "+version+" or later; the loaded one is "+mlxc.Version())
+	}
+	return false
+}
