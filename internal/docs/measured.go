@@ -36,7 +36,7 @@ func (f files) accuracy(out *bytes.Buffer, o operation, errs []record) error {
 				alone++
 				continue
 			}
-			points = append(points, point{Series: dtype, X: max(mlx/floor, least), Y: max(ours/floor, least)})
+			points = append(points, point{Series: dtype, X: clamp(mlx / floor), Y: clamp(ours / floor)})
 		}
 	}
 	if rows == 0 {
@@ -52,8 +52,8 @@ func (f files) accuracy(out *bytes.Buffer, o operation, errs []record) error {
 	}
 	fmt.Fprintf(out, "\n## Accuracy\n\n%s\n\n", picture("docs/ops", name, "Our largest errors over MLX's, below the limit"))
 	fmt.Fprintf(out, "Each point is a result of a case in the sample of `mlxgrad parity` on a CPU ([parity.csv](../cpu/parity.csv)):"+
-		" %d of %d rows\npass. Points below the line pass the [accuracy rule](../accuracy.md#the-rule). Errors below %g are drawn at %g.",
-		passed, rows, least, least)
+		" %d of %d rows\npass. Points below the line pass the [accuracy rule](../accuracy.md#the-rule). Errors below %g and above\n%g are drawn at these.",
+		passed, rows, least, greatest)
 	if alone > 0 {
 		fmt.Fprintf(out, " %d rows without a\nvalid gradient of MLX, or with zeros or infinities, are not drawn.", alone)
 	}
@@ -61,8 +61,10 @@ func (f files) accuracy(out *bytes.Buffer, o operation, errs []record) error {
 	return nil
 }
 
-// least is the smallest error in a figure, in floors: a logarithmic axis has no zero.
-const least = 1e-3
+// Errors in a figure, in floors, are between these. A logarithmic axis has no zero, and some of MLX's errors are 1e15.
+const least, greatest = 1e-3, 1e2
+
+func clamp(v float64) float64 { return min(max(v, least), greatest) }
 
 // speed writes the figure of ratios, if the operation was timed on a GPU.
 func (f files) speed(out *bytes.Buffer, o operation, ratios []ratio) error {

@@ -106,7 +106,8 @@ func (f files) operationPage(root string, o operation, s *sources, ratios []rati
 			return err
 		}
 	}
-	out.WriteString("\n## Determinism\n\nThe results have the same bits at every run, for any number of threads, on the same device.\n")
+	out.WriteString("\n## Determinism\n\n" +
+		"The results have the same bits at every run, for any number of threads, on the same device.\n")
 	if err := f.accuracy(&out, o, errs); err != nil {
 		return err
 	}
