@@ -190,7 +190,7 @@ func (r *Report) plots() []plot {
 			}
 		}
 		slices.SortStableFunc(p.Points, func(a, b point) int { return cmp.Compare(a.Series, b.Series) }) // failures on top
-		p.Note = "Rows below the dashed line pass, unless their mean error is too large."
+		p.Note = "Rows below the dashed line pass, unless their mean error is too large. Smaller figures than 0.001 are drawn there."
 		if left > 0 {
 			p.Note += fmt.Sprintf(" Not drawn: %d rows without a finite error or floor.", left)
 		}

@@ -238,7 +238,7 @@ func TestJUnit(t *testing.T) {
 func dataCells(t *testing.T, html string) (rows [][]float64) {
 	t.Helper()
 	for _, body := range regexp.MustCompile(`(?s)<tbody>(.*?)</tbody>`).FindAllStringSubmatch(html, -1) {
-		for _, row := range regexp.MustCompile(`<tr>.*</tr>`).FindAllString(body[1], -1) {
+		for _, row := range regexp.MustCompile(`(?s)<tr>.*?</tr>`).FindAllString(body[1], -1) {
 			var figures []float64
 			for _, v := range regexp.MustCompile(`data-v="([^"]*)"`).FindAllStringSubmatch(row, -1) {
 				// html/template escapes the plus of an exponent.

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -46,12 +45,7 @@ func TestNavigation(t *testing.T) {
 // of the console.
 func TestSite(t *testing.T) {
 	long.Only(t, "installs the generator and opens every page in Chromium")
-	if !slices.ContainsFunc([]string{"chromium", "google-chrome"}, func(name string) bool {
-		_, err := exec.LookPath(name)
-		return err == nil
-	}) {
-		skip.Missing(t, skip.Chromium, "neither chromium nor google-chrome is on the PATH")
-	}
+	skip.Browser(t)
 	out, err := exec.Command(filepath.Join(root, "build.sh"), "docs").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	for _, scheme := range [][]string{nil, {"-dark"}} {

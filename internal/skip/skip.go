@@ -82,6 +82,18 @@ func Program(t testing.TB, tool Tool) string {
 	return path
 }
 
+// Browser returns the path of Chromium. If it is not found, Browser calls Missing.
+func Browser(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	Missing(t, Chromium, "neither chromium nor google-chrome is on the PATH")
+	return ""
+}
+
 // Platform skips a test that does not apply to this platform, build or device, regardless of the installed tools.
 func Platform(t testing.TB, why string) {
 	t.Helper()
