@@ -56,16 +56,19 @@ func newBench(names bool) *cobra.Command {
 	return cli.Verb(command, c.validate, c.run)
 }
 
-const benchHelp = `Times our gradients and MLX's built-in gradients on the default device, in turns in one run. Inputs and cotangents are
-random, contiguous and evaluated in advance; the cotangent of a loss is 1. All gradients are computed. "backward" times
-the gradients after the outputs, "step" the outputs and gradients. A scalar loss computes its gradient in the forward
-pass, so "backward" alone has little to do.
+const benchHelp = `Times our gradients and MLX's built-in gradients on the default device, in turns in one run.
+Inputs and cotangents are random, contiguous and evaluated in advance; the cotangent of a loss is
+1. All gradients are computed. "backward" times the gradients after the outputs, "step" the
+outputs and gradients. A scalar loss computes its gradient in the forward pass, so "backward"
+alone has little to do.
 
-A repetition evaluates up to 64 copies in about 10 ms without waiting between them. The sets of inputs together exceed
-the caches. Other work keeps a GPU busy until the host has submitted all copies, so the time is the GPU's own. The files
-also have the time from the submission to an idle device, and the time in which the host builds the graphs.
+A repetition evaluates up to 64 copies in about 10 ms without waiting between them. The sets of
+inputs together exceed the caches. Other work keeps a GPU busy until the host has submitted all
+copies, so the time is the GPU's own. The files also have the time from the submission to an idle
+device, and the time in which the host builds the graphs.
 
-The limit is MLX's addition of two arrays with the size of the largest moved array: two reads and one write.`
+The limit is MLX's addition of two arrays with the size of the largest moved array: two reads and
+one write.`
 
 // benchOpNames lists the timed operations.
 func benchOpNames() []string {

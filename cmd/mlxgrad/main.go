@@ -44,7 +44,8 @@ func newRoot(names bool) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mlxgrad",
 		Short: "Compare, time and check gradients and Metal kernels on MLX",
-		Long: `Compares gradients on MLX arrays with MLX's own and a float64 oracle, times them, and checks Metal kernels on Linux.
+		Long: `Compares gradients on MLX arrays with MLX's own and a float64 oracle, times them, and checks Metal
+kernels on Linux.
 
 ` + cli.ExitCodes("after a failed comparison, a finding,\na run without results or a missing component") + `
 

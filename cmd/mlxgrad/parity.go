@@ -35,9 +35,9 @@ func newParity(names bool) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "parity",
 		Short: "Compare our gradients with MLX's and with a float64 oracle",
-		Long: `Compares our gradients with MLX's and with a float64 oracle. Without --full or --case the command runs a sample of the
-cases, which reaches every operation, dtype, kernel and option, and prints a summary. Mean ratios are judged in float16
-and bfloat16 if all cases of an operation were run.`,
+		Long: `Compares our gradients with MLX's and with a float64 oracle. Without --full or --case the command
+runs a sample of the cases, which reaches every operation, dtype, kernel and option, and prints a
+summary. Mean ratios are judged in float16 and bfloat16 if all cases of an operation were run.`,
 		Example: `  mlxgrad parity
   mlxgrad parity --op softmax,attention --dtype float16 --rows
   mlxgrad parity --full --json parity.json`,

@@ -27,9 +27,9 @@ func newReport() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "report FILE.json",
 		Short: "Render the JSON of parity or bench as text, CSV, JUnit XML, Markdown or HTML",
-		Long: `Renders the JSON that "mlxgrad parity --json" or "mlxgrad bench --json" wrote. The file - is standard input.
-docs/reports.md describes the formats. The exit code says whether the report was rendered, not whether the run
-succeeded.`,
+		Long: `Renders the JSON that "mlxgrad parity --json" or "mlxgrad bench --json" wrote. The file - is
+standard input. docs/reports.md describes the formats. The exit code says whether the report was
+rendered, not whether the run succeeded.`,
 		Example: `  mlxgrad report parity.json
   mlxgrad report parity.json --format junit -o parity.xml
   mlxgrad report bench.json --format html -o bench.html

@@ -28,8 +28,8 @@ func newSource() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "source KERNEL",
 		Short: "Print the Metal text that MLX generates for a kernel",
-		Long: `Prints the Metal text that MLX generates for a launch, without MLX's own prelude. Apple's compiler gets this text on an
-Apple GPU; the host executor and the checker compile it elsewhere.`,
+		Long: `Prints the Metal text that MLX generates for a launch, without MLX's own prelude. Apple's compiler
+gets this text on an Apple GPU; the host executor and the checker compile it elsewhere.`,
 		Example: `  mlxgrad source softmax_backward --dtype float16
   mlxgrad source scale --file kernel.metal --launch 2`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -39,12 +39,13 @@ func newTraffic() *cobra.Command {
 	return cli.Verb(command, c.validate, c.run)
 }
 
-const trafficHelp = `Counts the memory traffic of a launch. For each buffer and threadgroup variable: the bytes issued, the compulsory bytes
-(each address once), and their ratio, which is at least 1. For each launch: barriers and SIMD operations, once for each
-group or simdgroup; 32-byte segments of device memory that the accesses of simdgroups touch; bank conflicts of
-threadgroup memory.
+const trafficHelp = `Counts the memory traffic of a launch. For each buffer and threadgroup variable: the bytes issued,
+the compulsory bytes (each address once), and their ratio, which is at least 1. For each launch:
+barriers and SIMD operations, once for each group or simdgroup; 32-byte segments of device memory
+that the accesses of simdgroups touch; bank conflicts of threadgroup memory.
 
-The counts depend on the compiler and its flags. Compare only counts of the same compiler and flags. They are not times.
+The counts depend on the compiler and its flags. Compare only counts of the same compiler and
+flags. They are not times.
 
 Without a file the command counts the kernels of this project.`
 

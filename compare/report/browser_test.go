@@ -28,8 +28,8 @@ func manyRows() *Report {
 	return r
 }
 
-// A click on the head of a column sorts a table, another click reverses it, and the filter hides rows. The figures of
-// the page that the browser shows are those of the JSON.
+// A click on the head of a column sorts a table, another click reverses it, and the filter hides rows. The page
+// shows the figures of the JSON.
 func TestPageInBrowser(t *testing.T) {
 	long.Only(t, "starts Chromium")
 	browser := skip.Browser(t)

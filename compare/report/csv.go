@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// rowColumns are the columns of the CSV of a comparison. Their names are those of the JSON.
+// rowColumns are the columns of the CSV of a comparison. Each has the name of its field in JSON.
 var rowColumns = []string{
 	"op", "case", "dtype", "shape", "layout", "output", "output_dtype",
 	"max_err", "mlx_max_err", "mean_err", "mlx_mean_err", "floor", "ratio",

@@ -172,7 +172,8 @@ func (b *Bench) page() page {
 	}
 	p := page{
 		Title: "Gradients timed beside MLX's", Verdict: b.verdict(), Good: b.Succeeded(), Plots: b.plots(),
-		Facts: []string{fmt.Sprintf("%s executor on %s, MLX %s, mlx-c %s, %s", b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))},
+		Facts: []string{fmt.Sprintf("%s executor on %s, MLX %s, mlx-c %s, %s",
+			b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))},
 	}
 	p.addRun(b.TF32, b.Incomplete, len(b.Rows))
 	p.Legend = "Medians in µs ± half the distance of the quartiles in percent. Ratio: MLX ÷ ours, more is better. " +

@@ -264,7 +264,7 @@ func requireSame(t *testing.T, want, got []float64) {
 	}
 }
 
-// The figures of the HTML are those of the JSON, with all digits.
+// The HTML has the figures of the JSON, with all digits.
 func TestHTMLFiguresEqualJSON(t *testing.T) {
 	r := sample()
 	r.Rows[0].MaxErr, r.Rows[0].Ratio = Number(math.Nextafter(1.25e-7, 1)), Number(1+1e-15)
