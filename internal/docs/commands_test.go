@@ -12,11 +12,12 @@ import (
 )
 
 var (
-	ourCommand = regexp.MustCompile(`^(?:go (?:run|install) github\.com/mlxgrad/mlxgrad/cmd/|go run \./cmd/|\./)?(mlxgrad|metalsan)(?:@\S+)?(?: (.*))?$`)
-	buildVerb  = regexp.MustCompile(`^(?:\S+=\S* )*\./build\.sh(?: (\S+))?`)
-	goTest     = regexp.MustCompile(`^(?:\S+=\S* )*(?:go|\./build\.sh) test (.*)$`)
-	testName   = regexp.MustCompile(`-run '?\^?(\w+)`)
-	flagName   = regexp.MustCompile(`(?:^| )--([a-z][a-z-]*)`)
+	ourCommand = regexp.MustCompile(`^(?:go (?:run|install) github\.com/mlxgrad/mlxgrad/cmd/|go run \./cmd/|\./)?` +
+		`(mlxgrad|metalsan)(?:@\S+)?(?: (.*))?$`)
+	buildVerb = regexp.MustCompile(`^(?:\S+=\S* )*\./build\.sh(?: (\S+))?`)
+	goTest    = regexp.MustCompile(`^(?:\S+=\S* )*(?:go|\./build\.sh) test (.*)$`)
+	testName  = regexp.MustCompile(`-run '?\^?(\w+)`)
+	flagName  = regexp.MustCompile(`(?:^| )--([a-z][a-z-]*)`)
 )
 
 // The commands of this repository in the documents have the verbs, flags, packages and tests that the documents name.

@@ -52,7 +52,8 @@ func (f files) accuracy(out *bytes.Buffer, o operation, errs []record) error {
 	}
 	fmt.Fprintf(out, "\n## Accuracy\n\n%s\n\n", picture("docs/ops", name, "Our largest errors over MLX's, below the limit"))
 	fmt.Fprintf(out, "Each point is a result of a case in the sample of `mlxgrad parity` on a CPU ([parity.csv](../cpu/parity.csv)):"+
-		" %d of %d rows\npass. Points below the line pass the [accuracy rule](../accuracy.md#the-rule). Errors below %g and above\n%g are drawn at these.",
+		" %d of %d rows\npass. Points below the line pass the [accuracy rule](../accuracy.md#the-rule)."+
+		" Errors below %g and above\n%g are drawn at these.",
 		passed, rows, least, greatest)
 	if alone > 0 {
 		fmt.Fprintf(out, " %d rows without a\nvalid gradient of MLX, or with zeros or infinities, are not drawn.", alone)
