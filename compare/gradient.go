@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// target is a judged result: an output with Judged set, or a gradient.
+// target is a judged result: an output without FromMLX, or a gradient.
 type target struct {
 	name  string
 	shape []int
@@ -24,7 +24,7 @@ type target struct {
 func (c Case) targets(tested mlxc.DType) []target {
 	var ts []target
 	for i, out := range c.Outputs {
-		if out.Judged {
+		if !out.FromMLX {
 			ts = append(ts, target{name: out.Name, shape: out.Shape, dtype: out.StoredDType(tested), at: i})
 		}
 	}
@@ -51,56 +51,6 @@ func (in Input) layout() Layout {
 		return Contiguous
 	}
 	return in.Layout
-}
-
-// truth returns the oracle's values of each target, for all draws.
-func (c Case) truth(draws []operands) ([][]float64, error) { return concatDraws(draws, c.exact) }
-
-// exact returns the oracle's values of each target for one draw. It fails if the oracle's results do not have the
-// shapes that the case declares.
-func (c Case) exact(data operands) ([][]float64, error) {
-	in, wrt := tensors(data.inputs), c.Differentiated()
-	outputs := c.Forward(in)
-	if len(outputs) != len(c.Outputs) {
-		return nil, fmt.Errorf("the case's Forward returns %d outputs; the case has %d", len(outputs), len(c.Outputs))
-	}
-	for i, o := range c.Outputs {
-		if len(outputs[i].Data) != oracle.Size(o.Shape) {
-			return nil, fmt.Errorf("the case's Forward returns %d elements of %s; its shape is %v", len(outputs[i].Data), o.Name, o.Shape)
-		}
-	}
-	var out [][]float64
-	for i, o := range c.Outputs {
-		if o.Judged {
-			out = append(out, outputs[i].Data)
-		}
-	}
-	if len(wrt) == 0 {
-		return out, nil
-	}
-	gradient := c.Gradient
-	if gradient == nil {
-		gradient = func(in, cotangents []oracle.Tensor) []oracle.Tensor {
-			return oracle.Differences(c.Forward, in, cotangents, wrt)
-		}
-	}
-	grads := gradient(in, tensors(data.cotangents))
-	if len(grads) != len(wrt) {
-		return nil, fmt.Errorf("the case's Gradient returns %d gradients; the case has %d differentiable inputs", len(grads), len(wrt))
-	}
-	for k, g := range grads {
-		if x := c.Inputs[wrt[k]]; len(g.Data) != oracle.Size(x.Shape) {
-			return nil, fmt.Errorf(
-				"the case's Gradient returns %d elements of d%s; the shape of %s is %v",
-				len(g.Data),
-				x.Name,
-				x.Name,
-				x.Shape,
-			)
-		}
-		out = append(out, g.Data)
-	}
-	return out, nil
 }
 
 // gradients computes the targets of a case from every draw, by differentiating f.

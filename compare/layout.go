@@ -22,6 +22,11 @@ const (
 	Broadcast   Layout = "broadcast"   // one slab of the first axis is repeated
 )
 
+// layouts lists every layout, Contiguous first.
+func layouts() []Layout {
+	return []Layout{Contiguous, Transposed, Interleaved, Strided, Sliced, Offset, Reversed, Broadcast}
+}
+
 // axis maps an axis of an array to an axis of the buffer: index i is at start + i·step. With a step of 0 the buffer
 // axis has size 1 and its element is repeated.
 type axis struct{ start, step, size int }

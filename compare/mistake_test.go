@@ -129,7 +129,7 @@ func EachMistake(t *testing.T, op string, c Case, dtype mlxc.DType, do func(outp
 				continue
 			}
 			row := report.Row{Draws: len(draws)}
-			judge(&row, target, c.spacing(target.dtype), wrong, truth[i], peers[i])
+			judgeRow(&row, target, c.spacing(target.dtype), wrong, truth[i], peers[i])
 			do(target.name, m.name, row)
 		}
 	}

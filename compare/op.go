@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
-	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -24,23 +23,21 @@ type Op struct {
 // Case is one configuration of an operation: shapes, memory layouts, values and options. The functions hold the
 // options, such as eps.
 type Case struct {
-	Name    string
-	Inputs  []Input
+	Name   string
+	Inputs []Input
+	// Outputs describes the results. [Gradients] takes their shapes from the reference, and names them y, or y0, y1 and so
+	// on, if Outputs is nil.
 	Outputs []Output
+	// Sizes lists, by the name of a dimension, the sizes from which [Gradients] chooses. Without an entry they are 1 to
+	// 129: powers of two, their neighbors and a few others.
+	Sizes map[string][]int
 
-	// Forward and Gradient are the oracle. Gradient returns a gradient for each differentiable input, in order. Its
-	// true values must lie in the range of float16. If Gradient is nil, finite differences of Forward replace it (see
-	// [oracle.Differences]): four calls of Forward for each element of a differentiable input, and about ten correct
-	// digits where Forward is smooth.
-	Forward  oracle.Func
-	Gradient oracle.Gradient
+	// Reference is the truth. Its true values must lie in the range of the dtypes.
+	Reference
 
-	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs. Ours has our vjp, MLX the
-	// built-in one. If MLX is nil, ours is judged by Composed, or else by the oracle alone.
+	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs. Ours has our vjp. MLX, which may be
+	// nil, is another implementation, usually with MLX's built-in vjp: errors of ours up to twice those of MLX pass.
 	Ours, MLX mlxc.Func
-	// Composed is an optional reference built from basic MLX operations. It replaces MLX's fused function as the
-	// reference if that function is nil, fails, or has different semantics.
-	Composed mlxc.Func
 	// Unsafe says why MLX's function must not run on any device, for example because it would read out of bounds. MLX
 	// is nil then, and the report shows the reason.
 	Unsafe string
@@ -51,16 +48,21 @@ type Case struct {
 	// 0. Float32 is judged by TF32's spacing then.
 	UsesTF32 bool
 
-	dtypes []mlxc.DType // the dtypes to run the case in; all if nil
+	DTypes []mlxc.DType // the dtypes to run the case in; all of [DTypes] if nil
 }
 
 // Input is an argument of an operation.
 type Input struct {
-	Name   string
-	Shape  []int
-	Kind   Kind
-	Layout Layout // Contiguous if empty
-	Values Values // Normal(1) if nil
+	Name  string
+	Shape []int
+	// Dims names the dimensions of an input of [Gradients], which chooses their sizes: {"rows", "d"}. A name has the same
+	// size in every input. Shape is nil then.
+	Dims []string
+	Kind Kind
+	// Below is the name of the dimension that an Index or SignedIndex input of [Gradients] indexes, if Values is nil.
+	Below  string
+	Layout Layout // Contiguous if empty; Gradients chooses one then
+	Values Values // Normal(1) if nil; Gradients chooses then
 }
 
 // Kind is the kind of an input's elements. Only a Real input is differentiated.
@@ -79,9 +81,9 @@ const (
 type Output struct {
 	Name  string
 	Shape []int
-	// Judged is set if a kernel of ours computes this output, which is then judged like a gradient. Otherwise our
-	// forward pass is MLX's, and judging it would compare MLX with itself.
-	Judged bool
+	// FromMLX is set if Ours computes this output with MLX's function. The output is not judged then: that would compare
+	// MLX with itself. Every other output is judged like a gradient.
+	FromMLX bool
 	// DType is set for an output that has the same dtype in every test, such as a float32 loss. The output is judged by
 	// the spacing of its own dtype; integers must be exact.
 	DType mlxc.DType

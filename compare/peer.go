@@ -27,7 +27,21 @@ type peer struct {
 // errors would accept any result of ours, so they are no reference. If MLX's gradient is not valid, the reference is
 // the first valid one of: the gradient of Composed in the same dtype; the gradient of Composed or MLX in float32, from
 // the same rounded inputs.
+//
+// If no implementation has a valid gradient, the reference is the truth at inputs with rounding errors of float32
+// arithmetic.
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
+	peers := implementations(c, draws, dtype, truth)
+	substitute(peers, "the oracle with float32 rounding errors", func() []peer {
+		targets := c.targets(dtype)
+		results, err := c.rounded(draws, targets)
+		return measure(c, results, err, targets, truth)
+	})
+	return peers
+}
+
+// implementations measures the gradients of MLX and Composed.
+func implementations(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	if reason := c.UnsafeReason(); reason != "" {
 		return peersOnCPU(reason, c, draws, dtype, truth)
 	}
@@ -36,18 +50,22 @@ func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []pe
 		peers = measurePeers(c.MLX, c, draws, dtype, truth)
 	}
 	wide := widened(draws)
-	if c.Composed != nil {
+	composed := c.Composed
+	if c.Forward == nil {
+		composed = nil // it is the truth
+	}
+	if composed != nil {
 		if c.MLX != nil {
 			markWrongFunction(peers, c, wide, truth)
 		}
 		substitute(peers, "a composition of MLX's functions", func() []peer {
-			return measurePeers(c.Composed, c, draws, dtype, truth)
+			return measurePeers(composed, c, draws, dtype, truth)
 		})
 	}
 	if dtype != mlxc.Float32 {
 		f, name := c.MLX, "MLX's gradient in float32"
-		if c.Composed != nil {
-			f, name = c.Composed, "a composition of MLX's functions in float32"
+		if composed != nil {
+			f, name = composed, "a composition of MLX's functions in float32"
 		}
 		if f == nil {
 			return peers
@@ -127,9 +145,17 @@ func missingPeer(verdict report.MLXVerdict, message string) peer {
 
 // measurePeers measures the gradient of f, MLX's function or a composition of MLX's functions.
 func measurePeers(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
-	peers := make([]peer, len(truth))
 	results, err := gradients(f, c, draws, dtype)
-	for i, t := range c.targets(dtype) {
+	return measure(c, results, err, c.targets(dtype), truth)
+}
+
+// measure returns the peers of results, or of an error instead of results.
+func measure(c Case, results [][]float64, err error, targets []target, truth [][]float64) []peer {
+	peers := make([]peer, len(truth))
+	if err == nil {
+		c.ignoreUndefined(results, truth)
+	}
+	for i, t := range targets {
 		if err != nil {
 			peers[i] = missingPeer(report.MLXRefuses, err.Error())
 			continue

@@ -79,59 +79,35 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 	if err := c.check(); err != nil {
 		return []report.Row{{Op: op, Name: c.Name, DType: dtype.String(), Message: err.Error()}}
 	}
-	targets := c.targets(dtype)
-	rows := make([]report.Row, len(targets))
-	nan := report.Number(math.NaN())
-	for i, t := range targets {
-		rows[i] = report.Row{
-			Op: op, Name: c.Name, DType: dtype.String(), Shape: c.Inputs[0].Shape,
-			Layout: string(c.Inputs[0].layout()), Output: t.name, OutputDType: t.dtype.String(),
-			MaxErr: nan, MeanErr: nan, MLXMaxErr: nan, MLXMeanErr: nan, Floor: nan, Ratio: nan,
-		}
-	}
-	fail := func(message string) []report.Row {
-		for i := range rows {
-			rows[i].Pass, rows[i].Message = false, message
-		}
-		return rows
-	}
-
-	draws, err := makeDraws(op, c, dtype)
+	p, err := pose(op, c, dtype)
+	rows := p.rows(op)
 	if err != nil {
-		return fail("making the inputs failed: " + err.Error())
+		return fail(rows, err)
 	}
-	truth, err := c.truth(draws)
-	if err != nil {
-		return fail("the oracle failed: " + err.Error())
-	}
-
-	// Ours runs first, in memory that holds NaN: an element that no thread writes must not hold MLX's right result.
-	poison(targets)
 	before := customkernels.LaunchCount()
-	ours, err := gradients(c.Ours, c, draws, dtype)
-	launches := int(customkernels.LaunchCount()-before) / len(draws)
+	ours, err := p.solve()
 	if err != nil {
-		return fail("our gradient failed: " + err.Error())
+		return fail(rows, err)
 	}
-	peers := peersOf(c, draws, dtype, truth)
-	for i, t := range targets {
-		rows[i].Launches, rows[i].Draws = launches, len(draws)
-		judge(&rows[i], t, c.spacing(t.dtype), ours[i], truth[i], peers[i])
+	launches := int(customkernels.LaunchCount()-before) / len(p.draws)
+	p.judge(rows, ours)
+	for i := range rows {
+		rows[i].Launches = launches
 	}
 	if launches == 0 && !c.empty() {
-		return fail("nothing ran: none of our kernels was launched")
+		return fail(rows, errors.New("nothing ran: none of our kernels was launched"))
 	}
 
 	for run := 2; run <= repeat; run++ {
 		if ctx.Err() != nil {
 			return nil
 		}
-		again, err := gradients(c.Ours, c, draws, dtype)
+		again, err := p.solve()
 		if err != nil {
-			return fail(fmt.Sprintf("our gradient failed in run %d of %d: %v", run, repeat, err))
+			return fail(rows, fmt.Errorf("run %d of %d: %w", run, repeat, err))
 		}
 		same := true
-		for i := range targets {
+		for i := range rows {
 			if at := firstDifference(ours[i], again[i]); at >= 0 {
 				same, rows[i].Pass = false, false
 				rows[i].Message = fmt.Sprintf("run %d of %d differs from run 1 at element %d: %v instead of %v",
@@ -145,42 +121,27 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 	return rows
 }
 
-// check returns an error if a required field of the case is missing.
-func (c Case) check() error {
-	switch {
-	case len(c.Inputs) == 0:
-		return errors.New("the case's Inputs is empty; a case needs at least one input")
-	case c.Forward == nil:
-		return errors.New("the case's Forward is nil; it must be the operation in float64 (only Gradient, MLX and Composed may be nil)")
-	case c.Ours == nil:
-		return errors.New("the case's Ours is nil; it must be our function (only Gradient, MLX and Composed may be nil)")
+// fail makes rows failures for one reason.
+func fail(rows []report.Row, err error) []report.Row {
+	for i := range rows {
+		rows[i].Pass, rows[i].Message = false, err.Error()
 	}
-	return nil
+	return rows
+}
+
+// check returns an error if a required field of the case is missing, or one that only [Gradients] reads is set.
+func (c Case) check() error {
+	for _, in := range c.Inputs {
+		if in.Dims != nil {
+			return fmt.Errorf("the input %s has Dims, which only Gradients reads; it must have Shape", in.Name)
+		}
+	}
+	return c.checkFunctions()
 }
 
 // empty reports whether an input has no elements. Such a case may launch no kernel.
 func (c Case) empty() bool {
 	return slices.ContainsFunc(c.Inputs, func(in Input) bool { return oracle.Size(in.Shape) == 0 })
-}
-
-// judge sets the errors and the verdict of a row, and the message if it fails.
-func judge(row *report.Row, t target, spacing float64, ours, truth []float64, p peer) {
-	errs := accuracy.Measure(ours, truth)
-	bound := accuracy.Allow(spacing, truth, p.reference)
-	row.MaxErr, row.MeanErr = report.Number(errs.Max), report.Number(errs.Mean)
-	row.MLXMaxErr, row.MLXMeanErr = report.Number(p.errors.Max), report.Number(p.errors.Mean)
-	row.Floor = report.Number(bound.Floor)
-	if p.verdict == report.MLXValid {
-		row.Ratio = report.Number(accuracy.Ratio(errs, p.errors, bound.Floor))
-	}
-	row.MLX, row.MLXMessage = p.verdict, p.message
-	row.Pass = bound.Accepts(errs)
-	if row.Draws == 1 {
-		row.Message = accuracy.Explain(ours, truth, t.shape, bound)
-	} else if !row.Pass {
-		row.Message = accuracy.Explain(ours, truth, slices.Concat([]int{row.Draws}, t.shape), bound) +
-			fmt.Sprintf("\n(%d draws of random inputs; the first index is the draw)", row.Draws)
-	}
 }
 
 // firstDifference returns the first position at which two results have different bits, or -1.

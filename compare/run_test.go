@@ -25,13 +25,15 @@ func rmsNormCase(shape ...int) Case {
 	return Case{
 		Name:    "rmsnorm",
 		Inputs:  []Input{{Name: "x", Shape: shape}, {Name: "w", Shape: width}},
-		Outputs: []Output{{Name: "y", Shape: shape}},
-		Forward: func(in []oracle.Tensor) []oracle.Tensor {
-			return []oracle.Tensor{oracle.RMSNorm(in[0], &in[1], eps)}
-		},
-		Gradient: func(in, cotangents []oracle.Tensor) []oracle.Tensor {
-			dx, dw := oracle.RMSNormVJP(in[0], &in[1], eps, cotangents[0])
-			return []oracle.Tensor{dx, dw}
+		Outputs: []Output{{Name: "y", Shape: shape, FromMLX: true}},
+		Reference: Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor {
+				return []oracle.Tensor{oracle.RMSNorm(in[0], &in[1], eps)}
+			},
+			Gradient: func(in, cotangents []oracle.Tensor) []oracle.Tensor {
+				dx, dw := oracle.RMSNormVJP(in[0], &in[1], eps, cotangents[0])
+				return []oracle.Tensor{dx, dw}
+			},
 		},
 		Ours: func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{ops.RMSNorm(in[0], in[1], eps)} },
 		MLX:  func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{mlxc.RMSNorm(in[0], in[1], eps)} },
@@ -133,29 +135,29 @@ func TestRunRefusesCases(t *testing.T) {
 		message string
 	}{
 		"no inputs":  {func(c *Case) { c.Inputs = nil }, "Inputs is empty"},
-		"no forward": {func(c *Case) { c.Forward = nil }, "Forward is nil.*only Gradient, MLX and Composed may be nil"},
+		"no forward": {func(c *Case) { c.Forward = nil }, "Forward and Composed are nil"},
 		"no ours":    {func(c *Case) { c.Ours = nil }, "Ours is nil"},
 		"too few outputs": {
 			func(c *Case) { c.Forward = func([]oracle.Tensor) []oracle.Tensor { return nil } },
-			"the oracle failed: the case's Forward returns 0 outputs; the case has 1",
+			"the oracle failed: the reference returns 0 outputs; the case has 1",
 		},
 		"too small outputs": {
 			func(c *Case) {
 				c.Forward = func([]oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.New(3)} }
 			},
-			`Forward returns 3 elements of \w+; its shape is \[37 33\]`,
+			`the reference returns 3 elements of \w+; its shape is \[37 33\]`,
 		},
 		"too few gradients": {
 			func(c *Case) {
 				c.Gradient = func(_, ct []oracle.Tensor) []oracle.Tensor { return ct }
 			},
-			"Gradient returns 1 gradients; the case has 2 differentiable inputs",
+			"the reference returns 1 gradients; the case has 2 differentiable inputs",
 		},
 		"too small gradients": {
 			func(c *Case) {
 				c.Gradient = func(_, ct []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{ct[0], oracle.New(3)} }
 			},
-			`Gradient returns 3 elements of dw; the shape of w is \[33\]`,
+			`the reference returns 3 elements of dw; the shape of w is \[33\]`,
 		},
 	}
 	for name, test := range tests {
@@ -287,16 +289,18 @@ func TestOtherKindsOfOperands(t *testing.T) {
 			}},
 			{Name: "keep", Shape: shape, Kind: Mask, Layout: Transposed, Values: Spike},
 		},
-		Outputs: []Output{{Name: "y", Shape: shape, Judged: true}, {Name: "x", Shape: shape, Layout: Reversed}},
-		Forward: func(in []oracle.Tensor) []oracle.Tensor {
-			return []oracle.Tensor{times(oracle.RMSNorm(in[0], nil, 1), factors(in)), in[0]}
-		},
-		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
-			dx, _ := oracle.RMSNormVJP(in[0], nil, 1, times(ct[0], factors(in)))
-			for i := range dx.Data {
-				dx.Data[i] += ct[1].Data[i]
-			}
-			return []oracle.Tensor{dx}
+		Outputs: []Output{{Name: "y", Shape: shape}, {Name: "x", Shape: shape, Layout: Reversed, FromMLX: true}},
+		Reference: Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor {
+				return []oracle.Tensor{times(oracle.RMSNorm(in[0], nil, 1), factors(in)), in[0]}
+			},
+			Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+				dx, _ := oracle.RMSNormVJP(in[0], nil, 1, times(ct[0], factors(in)))
+				for i := range dx.Data {
+					dx.Data[i] += ct[1].Data[i]
+				}
+				return []oracle.Tensor{dx}
+			},
 		},
 		Ours: pick(ops.RMSNorm),
 		MLX:  pick(mlxc.RMSNorm),

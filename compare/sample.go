@@ -69,7 +69,7 @@ func (op Op) sample(seen, compiled set) []Case {
 
 	var cases []Case
 	for i, c := range op.Cases {
-		if c.dtypes = taken[i]; len(c.dtypes) > 0 {
+		if c.DTypes = taken[i]; len(c.DTypes) > 0 {
 			cases = append(cases, c)
 		}
 	}
@@ -176,7 +176,7 @@ func CountRows(ops []Op, dtypes []mlxc.DType) int {
 
 // runsIn reports whether the case is to be run in a dtype.
 func (c Case) runsIn(dtype mlxc.DType) bool {
-	return c.dtypes == nil || slices.Contains(c.dtypes, dtype)
+	return c.DTypes == nil || slices.Contains(c.DTypes, dtype)
 }
 
 // standIn returns an array of the input's shape and dtype. Integers have the input's values, since operations check

@@ -39,7 +39,7 @@ func CountLaunches(op string, c Case, dtype mlxc.DType) int { return len(c.progr
 func SampleNames(ops []Op) (list []string) {
 	for _, op := range Sample(ops) {
 		for _, c := range op.Cases {
-			for _, dtype := range c.dtypes {
+			for _, dtype := range c.DTypes {
 				list = append(list, op.Name+" "+c.Name+" "+dtype.String())
 			}
 		}

@@ -40,6 +40,17 @@ func EitherSign(rng *rand.Rand, shape []int) []float64 {
 	return out
 }
 
+// Uniform draws uniformly from low to high.
+func Uniform(low, high float64) Values {
+	return func(rng *rand.Rand, shape []int) []float64 {
+		out := make([]float64, oracle.Size(shape))
+		for i := range out {
+			out[i] = low + (high-low)*rng.Float64()
+		}
+		return out
+	}
+}
+
 // Far adds 100 to normal values: the variation in a row is small compared with its elements.
 func Far(rng *rand.Rand, shape []int) []float64 {
 	out := Normal(1)(rng, shape)

@@ -31,8 +31,7 @@ type Case struct {
 	// Deviations has the standard deviation of random inputs, by name; 1 if a name is missing.
 	Deviations map[string]float64
 	// Dense is set if MLX's gradient is a view, which takes no time until it is read. Its copy is timed then.
-	Dense  bool
-	DTypes []mlxc.DType // [compare.DTypes] if nil
+	Dense bool
 }
 
 // Elements returns the number of elements of the largest array.

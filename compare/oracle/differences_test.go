@@ -36,3 +36,57 @@ func TestDifferencesOfExtremes(t *testing.T) {
 	require.True(t, math.IsNaN(got[2]))
 	require.True(t, math.IsNaN(got[3]))
 }
+
+// Elements at a kink or a jump have no derivative. Elsewhere the same functions have one.
+func TestDifferencesAtKinks(t *testing.T) {
+	each := func(f func(float64) float64) Func {
+		return func(in []Tensor) []Tensor {
+			out := New(in[0].Shape...)
+			for i, v := range in[0].Data {
+				out.Data[i] = f(v)
+			}
+			return []Tensor{out}
+		}
+	}
+	sum := func(in []Tensor) []Tensor {
+		total := 0.0
+		for _, v := range in[0].Data {
+			total += math.Abs(v)
+		}
+		return []Tensor{{Data: []float64{total}}}
+	}
+	derivative := func(f Func, x ...float64) []float64 {
+		in := Tensor{Shape: []int{len(x)}, Data: x}
+		u := f([]Tensor{in})[0]
+		for i := range u.Data {
+			u.Data[i] = 1
+		}
+		return Differences(f, []Tensor{in}, []Tensor{u}, []int{0})[0].Data
+	}
+	nan := math.NaN()
+	for name, test := range map[string]struct {
+		f       Func
+		x, want []float64
+	}{
+		"relu":             {each(func(v float64) float64 { return max(v, 0) }), []float64{-2, 0, 3, 1e-4}, []float64{0, nan, 1, nan}},
+		"relu of 0":        {each(func(v float64) float64 { return max(v, 0) }), []float64{0, 0}, []float64{nan, nan}},
+		"abs":              {each(math.Abs), []float64{-2, 0, 3}, []float64{-1, nan, 1}},
+		"floor":            {each(math.Floor), []float64{-0.5, 1, 2.5}, []float64{0, nan, 0}},
+		"kink in one term": {sum, []float64{0, 1, -1, 2}, []float64{nan, 1, -1, 1}},
+		"no kink":          {each(func(v float64) float64 { return v * v }), []float64{0, 1, -3}, []float64{0, 2, -6}},
+		"steep":            {each(math.Exp), []float64{-30, 0, 30}, []float64{math.Exp(-30), 1, math.Exp(30)}},
+		"extremum":         {each(math.Cos), []float64{0, math.Pi, 1}, []float64{0, 0, -math.Sin(1)}},
+		"far from 0":       {each(math.Tanh), []float64{100, -100, 99}, []float64{0, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := derivative(test.f, test.x...)
+			for i, want := range test.want {
+				if math.IsNaN(want) {
+					require.True(t, math.IsNaN(got[i]), "%v", got)
+					continue
+				}
+				require.InDelta(t, want, got[i], 1e-9*(1+math.Abs(want)))
+			}
+		})
+	}
+}

@@ -86,14 +86,16 @@ func (c attentionCase) build() compare.Case {
 		Name:     name,
 		Inputs:   c.inputs(),
 		Outputs: []compare.Output{{
-			Name: "out", Shape: []int{c.batch, c.heads, c.queries, c.valueDim}, Judged: true, Layout: c.layouts["dout"],
+			Name: "out", Shape: []int{c.batch, c.heads, c.queries, c.valueDim}, Layout: c.layouts["dout"],
 			Values: c.cotangents(),
 		}},
-		Forward: func(in []oracle.Tensor) []oracle.Tensor {
-			out, lse := c.exact(in).Forward()
-			return []oracle.Tensor{out, lse}[:c.outputs()]
+		Reference: compare.Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor {
+				out, lse := c.exact(in).Forward()
+				return []oracle.Tensor{out, lse}[:c.outputs()]
+			},
+			Gradient: c.exactGradient,
 		},
-		Gradient: c.exactGradient,
 		Ours: func(in []*mlxc.Array) []*mlxc.Array {
 			if c.lse {
 				out, lse := ops.AttentionLogSumExp(in[0], in[1], in[2], c.config(in))
@@ -105,7 +107,7 @@ func (c attentionCase) build() compare.Case {
 	}
 	if c.lse {
 		lse := compare.Output{
-			Name: "lse", Shape: []int{c.batch, c.heads, c.queries}, Judged: true, DType: mlxc.Float32, Layout: c.layouts["dlse"],
+			Name: "lse", Shape: []int{c.batch, c.heads, c.queries}, DType: mlxc.Float32, Layout: c.layouts["dlse"],
 			Values: c.cotangents(),
 		}
 		out.Outputs = append(out.Outputs, lse)

@@ -93,24 +93,26 @@ func (c causalAttentionCase) build() compare.Case {
 		Name:     c.name(usual),
 		Inputs:   inputs,
 		Outputs: []compare.Output{{
-			Name: "out", Shape: shape(usual.queries, usual.heads, usual.valueDim), Judged: true, Layout: c.layouts["dout"],
+			Name: "out", Shape: shape(usual.queries, usual.heads, usual.valueDim), Layout: c.layouts["dout"],
 		}},
-		Forward: func(in []oracle.Tensor) []oracle.Tensor {
-			out, _ := usual.exact(split(in)).Forward()
-			return []oracle.Tensor{joinHeads(out, shape(usual.queries, usual.heads, usual.valueDim))}
-		},
-		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
-			grads := usual.exactGradient(split(in), []oracle.Tensor{splitHeads(ct[0], usual.batch, usual.heads)})
-			for i := range grads {
-				grads[i] = joinHeads(grads[i], inputs[i].Shape)
-			}
-			return grads
+		Reference: compare.Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor {
+				out, _ := usual.exact(split(in)).Forward()
+				return []oracle.Tensor{joinHeads(out, shape(usual.queries, usual.heads, usual.valueDim))}
+			},
+			Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+				grads := usual.exactGradient(split(in), []oracle.Tensor{splitHeads(ct[0], usual.batch, usual.heads)})
+				for i := range grads {
+					grads[i] = joinHeads(grads[i], inputs[i].Shape)
+				}
+				return grads
+			},
+			Composed: ofHeads(usual.composed),
 		},
 		Ours: func(in []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{ops.CausalAttention(in[0], in[1], in[2], usual.heads, usual.kvHeads)}
 		},
-		MLX:      ofHeads(usual.builtIn),
-		Composed: ofHeads(usual.composed),
+		MLX: ofHeads(usual.builtIn),
 	}
 }
 

@@ -225,11 +225,13 @@ func (c lossCase) ofLogits() compare.Case {
 			c.targetsInput(),
 		},
 		Outputs: []compare.Output{c.loss()},
-		Forward: func(in []oracle.Tensor) []oracle.Tensor {
-			return []oracle.Tensor{oracle.CrossEntropy(in[0], in[1], exact)}
-		},
-		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
-			return []oracle.Tensor{oracle.CrossEntropyVJP(in[0], in[1], exact, ct[0])}
+		Reference: compare.Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor {
+				return []oracle.Tensor{oracle.CrossEntropy(in[0], in[1], exact)}
+			},
+			Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+				return []oracle.Tensor{oracle.CrossEntropyVJP(in[0], in[1], exact, ct[0])}
+			},
 		},
 		Ours: c.ours(func(in []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{ops.CrossEntropy(in[0], in[1], c.config())}
@@ -287,7 +289,7 @@ func composedLosses(s, targets *mlxc.Array, cfg ops.CrossEntropyConfig) *mlxc.Ar
 
 // loss is the output, which is float32 for every dtype of the logits.
 func (c lossCase) loss() compare.Output {
-	out := compare.Output{Name: "loss", Judged: true, DType: mlxc.Float32, Layout: c.layouts["dloss"]}
+	out := compare.Output{Name: "loss", DType: mlxc.Float32, Layout: c.layouts["dloss"]}
 	if c.reduction == ops.ReductionNone {
 		out.Shape = c.targets
 	}

@@ -115,12 +115,14 @@ func (c linearLossCase) ofHidden() compare.Case {
 		Outputs: []compare.Output{c.loss()},
 		// More than 64 MiB of float32 logits are computed in slices.
 		UsesTF32: c.v*oracle.Size(c.targets) > 16<<20,
-		Forward: func(in []oracle.Tensor) []oracle.Tensor {
-			return []oracle.Tensor{oracle.LinearCrossEntropy(in[0], in[1], in[2], exact)}
-		},
-		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
-			dh, dw := oracle.LinearCrossEntropyVJP(in[0], in[1], in[2], exact, ct[0])
-			return []oracle.Tensor{dh, dw}
+		Reference: compare.Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor {
+				return []oracle.Tensor{oracle.LinearCrossEntropy(in[0], in[1], in[2], exact)}
+			},
+			Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+				dh, dw := oracle.LinearCrossEntropyVJP(in[0], in[1], in[2], exact, ct[0])
+				return []oracle.Tensor{dh, dw}
+			},
 		},
 		Ours: c.ours(func(in []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{ops.LinearCrossEntropy(in[0], in[1], in[2], c.config())}

@@ -127,17 +127,19 @@ func (n norm) build(c normCase) compare.Case {
 	params := slices.Concat(n.params, n.vectors)
 	out := compare.Case{
 		Name: c.name(),
-		Forward: func(in []oracle.Tensor) []oracle.Tensor {
-			return n.forward(spread(c, params, pointers(in)), float64(c.eps))
-		},
-		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
-			var grads []oracle.Tensor
-			for i, g := range n.gradient(spread(c, params, pointers(in)), float64(c.eps), ct) {
-				if c.has(params[i]) {
-					grads = append(grads, g)
+		Reference: compare.Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor {
+				return n.forward(spread(c, params, pointers(in)), float64(c.eps))
+			},
+			Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+				var grads []oracle.Tensor
+				for i, g := range n.gradient(spread(c, params, pointers(in)), float64(c.eps), ct) {
+					if c.has(params[i]) {
+						grads = append(grads, g)
+					}
 				}
-			}
-			return grads
+				return grads
+			},
 		},
 		Ours: func(in []*mlxc.Array) []*mlxc.Array { return n.ours(spread(c, params, in), c.eps) },
 		MLX:  func(in []*mlxc.Array) []*mlxc.Array { return n.mlx(spread(c, params, in), c.eps) },

@@ -98,7 +98,7 @@ func (c rowCase) input(name string, shape []int) compare.Input {
 
 // output returns the output with a name.
 func (c rowCase) output(name string, shape []int, own bool) compare.Output {
-	return compare.Output{Name: name, Shape: shape, Judged: own, Layout: c.layouts["d"+name]}
+	return compare.Output{Name: name, Shape: shape, FromMLX: !own, Layout: c.layouts["d"+name]}
 }
 
 // name lists the shape and everything that differs from the default.

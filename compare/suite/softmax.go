@@ -38,9 +38,11 @@ func softmaxCase(c rowCase, mlx func(x *mlxc.Array, axes ...int) *mlxc.Array) co
 		Name:    c.name(),
 		Inputs:  []compare.Input{c.input("x", c.shape)},
 		Outputs: []compare.Output{c.output("y", c.shape, own)},
-		Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Softmax(in[0])} },
-		Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
-			return []oracle.Tensor{oracle.SoftmaxVJP(in[0], ct[0])}
+		Reference: compare.Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Softmax(in[0])} },
+			Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+				return []oracle.Tensor{oracle.SoftmaxVJP(in[0], ct[0])}
+			},
 		},
 		Ours: func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{ops.Softmax(in[0])} },
 		MLX:  func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{mlx(in[0], -1)} },

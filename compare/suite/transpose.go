@@ -64,9 +64,11 @@ func transposeCase(c rowCase) compare.Case {
 		Name:    c.name(),
 		Inputs:  []compare.Input{c.input("x", c.shape)},
 		Outputs: []compare.Output{c.output("y", shape, true)},
-		Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Transpose2D(in[0])} },
-		Gradient: func(_, ct []oracle.Tensor) []oracle.Tensor {
-			return []oracle.Tensor{oracle.Transpose2D(ct[0])}
+		Reference: compare.Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Transpose2D(in[0])} },
+			Gradient: func(_, ct []oracle.Tensor) []oracle.Tensor {
+				return []oracle.Tensor{oracle.Transpose2D(ct[0])}
+			},
 		},
 		Ours: func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{ops.Transpose2D(in[0])} },
 		MLX:  func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{in[0].Transpose(axes...).Contiguous()} },

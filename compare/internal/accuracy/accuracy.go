@@ -47,6 +47,17 @@ func Measure(got, want []float64) Errors {
 	return e
 }
 
+// Worst returns the position of the largest error, the first one if there are several. There must be an element.
+func Worst(got, want []float64) int {
+	worst, largest := 0, -1.0
+	for i := range got {
+		if d := distance(got[i], want[i]); d > largest {
+			worst, largest = i, d
+		}
+	}
+	return worst
+}
+
 // distance returns |got − want|. It is 0 if both are NaN or the same infinity, and +Inf if only one is.
 func distance(got, want float64) float64 {
 	switch {

@@ -31,7 +31,7 @@ func explainMisplaced(got, want []float64, shape []int, n int) string {
 	for i := range got {
 		if math.IsInf(distance(got[i], want[i]), 1) {
 			return fmt.Sprintf("NaN or infinity out of place in %s, first at %s: got %v, want %v",
-				share(n, len(got)), index(i, shape), got[i], want[i])
+				share(n, len(got)), Index(i, shape), got[i], want[i])
 		}
 	}
 	return ""
@@ -60,9 +60,9 @@ func explainElements(got, want []float64, shape []int, bound Bound) []string {
 	return []string{
 		fmt.Sprintf("off by more than %.3g in %s", bound.Max, share(missed, len(got))),
 		fmt.Sprintf("greatest absolute difference %.3g at %s: got %.6g, want %.6g",
-			farthestBy, index(farthest, shape), got[farthest], want[farthest]),
+			farthestBy, Index(farthest, shape), got[farthest], want[farthest]),
 		fmt.Sprintf("greatest relative difference %.3g at %s: got %.6g, want %.6g",
-			relativeBy, index(relative, shape), got[relative], want[relative]),
+			relativeBy, Index(relative, shape), got[relative], want[relative]),
 	}
 }
 
@@ -71,8 +71,8 @@ func share(n, of int) string {
 	return fmt.Sprintf("%d of %d elements (%.1f%%)", n, of, 100*float64(n)/float64(of))
 }
 
-// index writes a position in row-major order as indices along the axes, such as "[3, 17]".
-func index(at int, shape []int) string {
+// Index writes a position in row-major order as indices along the axes, such as "[3, 17]".
+func Index(at int, shape []int) string {
 	out := make([]string, len(shape))
 	for axis := len(shape) - 1; axis >= 0; axis-- {
 		out[axis] = strconv.Itoa(at % shape[axis])

@@ -20,6 +20,8 @@ func New(values []float64, dtype mlxc.DType, shape []int) *mlxc.Array {
 		return store(values, shape, func(v float64) float16.Float16 { return float16.Fromfloat32(float32(v)) })
 	case mlxc.BFloat16:
 		return store(values, shape, func(v float64) bfloat16.BFloat16 { return bfloat16.FromFloat32(float32(v)) })
+	case mlxc.Float64:
+		return store(values, shape, func(v float64) float64 { return v })
 	case mlxc.Uint32:
 		return store(values, shape, storeIndex[uint32](math.MaxUint32))
 	case mlxc.Int32:
@@ -59,6 +61,8 @@ func Float64s(a *mlxc.Array) ([]float64, error) {
 		return load(a, func(v float16.Float16) float64 { return float64(v.Float32()) })
 	case mlxc.BFloat16:
 		return load(a, func(v bfloat16.BFloat16) float64 { return float64(v.Float32()) })
+	case mlxc.Float64:
+		return load(a, func(v float64) float64 { return v })
 	case mlxc.Uint32:
 		return load(a, func(v uint32) float64 { return float64(v) })
 	case mlxc.Int32:

@@ -12,10 +12,18 @@ func Spacing(dtype mlxc.DType) float64 {
 		return 0x1p-10
 	case mlxc.BFloat16:
 		return 0x1p-7
-	case mlxc.Uint32:
+	case mlxc.Uint32, mlxc.Int32, mlxc.Bool:
 		return 0
 	}
 	panic("compare: no spacing for " + dtype.String())
+}
+
+// Normal returns the smallest and the largest normal number of a floating-point dtype that operations are tested in.
+func Normal(dtype mlxc.DType) (smallest, largest float64) {
+	if dtype == mlxc.Float16 {
+		return 0x1p-14, 65504
+	}
+	return 0x1p-126, 0x1.fep127 // of bfloat16; float32 has few larger ones
 }
 
 // TF32Spacing is the spacing at 1 of TF32, the format to which NVIDIA's matrix units round float32 operands.

@@ -1,0 +1,207 @@
+package compare
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// The flags exist in test binaries only.
+var (
+	inputsFlag = new(20)
+	caseFlag   = new("")
+)
+
+func init() {
+	if testing.Testing() {
+		flag.IntVar(inputsFlag, "compare.inputs", *inputsFlag, "number of random inputs for each case of compare.Gradients")
+		flag.StringVar(caseFlag, "compare.case", "", "run only this case of compare.Gradients, as a failure prints it")
+	}
+}
+
+// Gradients checks the outputs and the gradients of ours against a reference, at random inputs. ours may be any
+// function of MLX arrays: a kernel with its vjp, or operations of MLX. Of each case, Gradients reads the fields Inputs,
+// Outputs, Sizes, DTypes, MLX and UsesTF32; ours and reference are those of all cases.
+//
+// For each case it tries 20 random inputs, in each dtype. It chooses
+//   - a size for each dimension that [Input.Dims] names, the same for all inputs;
+//   - values for each input without Values: mostly normal, else one of the hard ones of this package, such as [Spread],
+//     [Spike] and [Zero];
+//   - a memory layout for each input and cotangent without Layout.
+//
+// The inputs depend only on the name of the test and on the order of its calls of Gradients. An input at which a true
+// value has no finite or only subnormal value in the dtype is left out.
+//
+// Results are judged by the accuracy rule of [Run]. Without [Case.MLX] it allows the errors of float32 arithmetic and
+// one rounding to the dtype. A function that computes in float16 fails; to allow it, set MLX to an equally accurate
+// function, or leave out the dtype.
+//
+// If an input fails, Gradients looks for a smaller failing input: smaller sizes, contiguous arrays, and integers as
+// values. It reports that one by t.Errorf, with its element and values and the command that runs it again, and goes on
+// with the next case. It calls t.Fatalf if an argument is not valid.
+//
+// The test binary has two flags: -compare.inputs=N sets the number of random inputs for each case, and -compare.case
+// runs the one input that a failure names.
+func Gradients(t testing.TB, ours mlxc.Func, reference Reference, cases ...Case) {
+	t.Helper()
+	call := nextCall(t)
+	if len(cases) == 0 {
+		t.Fatalf("compare.Gradients: there are no cases; it needs at least one compare.Case with Inputs")
+	}
+	only, err := parseTrial(*caseFlag)
+	if err != nil {
+		t.Fatalf("compare.Gradients: -compare.case=%q: %v", *caseFlag, err)
+	}
+	for i, c := range cases {
+		if c.Ours != nil || c.Reference.given() {
+			t.Fatalf("compare.Gradients: case %d sets Ours or Reference; they are arguments of Gradients", i)
+		}
+		c.Ours, c.Reference = ours, reference
+		if err := c.checkTemplate(); err != nil {
+			t.Fatalf("compare.Gradients: case %d: %v", i, err)
+		}
+		s := search{t: t, c: c, call: call, at: i}
+		switch {
+		case only == nil:
+			s.run(*inputsFlag)
+		case only.call == call && only.at == i:
+			s.runOne(*only)
+		}
+	}
+}
+
+var (
+	callsMu sync.Mutex
+	calls   = map[string]int{} // of Gradients, by the name of the running test
+)
+
+// nextCall returns the number of the calls of Gradients in a test before this one.
+func nextCall(t testing.TB) int {
+	callsMu.Lock()
+	defer callsMu.Unlock()
+	n := calls[t.Name()]
+	if n == 0 {
+		t.Cleanup(func() {
+			callsMu.Lock()
+			defer callsMu.Unlock()
+			delete(calls, t.Name())
+		})
+	}
+	calls[t.Name()] = n + 1
+	return n
+}
+
+// search looks for a failing input of a case.
+type search struct {
+	t        testing.TB
+	c        Case // with Ours and Reference
+	call, at int  // the numbers of the call of Gradients and of the case in it
+}
+
+// run tries n random inputs in every dtype and reports the first failure.
+func (s search) run(n int) {
+	s.t.Helper()
+	judged := map[mlxc.DType]bool{}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d %d", s.t.Name(), s.call, s.at)
+	for i := range n {
+		tr := s.c.randomTrial(rand.New(rand.NewPCG(h.Sum64(), uint64(i))))
+		tr.call, tr.at = s.call, s.at
+		for _, dtype := range DTypes() {
+			if !s.c.runsIn(dtype) {
+				continue
+			}
+			tr.dtype = dtype
+			f, err := s.try(tr)
+			switch {
+			case errors.Is(err, errOutOfRange):
+				continue
+			case f != nil:
+				s.report(*f)
+				return
+			}
+			judged[dtype] = true
+		}
+	}
+	for _, dtype := range DTypes() {
+		if s.c.runsIn(dtype) && !judged[dtype] {
+			s.t.Errorf("compare.Gradients: case %d: no input of %d has true values in the range of %v, so nothing was compared; "+
+				"set Values of the inputs, or DTypes of the case", s.at, n, dtype)
+		}
+	}
+}
+
+// runOne tries one input and reports its failure.
+func (s search) runOne(tr trial) {
+	s.t.Helper()
+	if err := s.c.fits(tr); err != nil {
+		s.t.Fatalf("compare.Gradients: -compare.case=%q: %v", *caseFlag, err)
+	}
+	switch f, err := s.try(tr); {
+	case err != nil:
+		s.t.Errorf("compare.Gradients: %s: %v", tr, err)
+	case f != nil:
+		s.t.Errorf("%s", f.message(s.t.Name()))
+	}
+}
+
+// report shrinks a failure and reports it.
+func (s search) report(first failure) {
+	s.t.Helper()
+	f, steps := s.shrink(first)
+	text := f.message(s.t.Name())
+	if narrow := f.trial; narrow.dtype != mlxc.Float32 && s.c.runsIn(mlxc.Float32) {
+		narrow.dtype = mlxc.Float32
+		if other, err := s.try(narrow); other == nil && err == nil {
+			text += fmt.Sprintf("\nThe same input passes in float32: the function loses precision in %v.", f.trial.dtype)
+		}
+	}
+	if steps > 0 {
+		text += fmt.Sprintf("\nFound at %q and made smaller in %d steps.", first.trial, steps)
+	}
+	s.t.Errorf("%s", text)
+}
+
+// errOutOfRange is the error of inputs whose true values are not normal numbers of the dtype.
+var errOutOfRange = errors.New("a true value is not finite, or only subnormal, in the dtype")
+
+// try runs one input. It returns a failure of ours, or an error if there is nothing to compare.
+func (s search) try(tr trial) (f *failure, err error) {
+	mlxc.WithScope(func() {
+		var c Case
+		if c, err = s.c.resolve(tr); err != nil {
+			f, err = &failure{trial: tr, reason: "the reference failed: " + err.Error()}, nil
+			return
+		}
+		p, posed := pose("", c, tr.dtype)
+		switch {
+		case posed != nil:
+			f = &failure{trial: tr, reason: posed.Error()}
+			return
+		case !p.inRange():
+			err = errOutOfRange
+			return
+		}
+		ours, solved := p.solve()
+		if solved != nil {
+			f = &failure{trial: tr, reason: strings.TrimPrefix(solved.Error(), "our gradient failed: ")}
+			return
+		}
+		rows := p.rows("")
+		p.judge(rows, ours)
+		for i, row := range rows {
+			if !row.Pass {
+				f = &failure{trial: tr, p: p, target: &p.targets[i], reason: row.Message, ours: ours[i], truth: p.truth[i]}
+				return
+			}
+		}
+	})
+	return f, err
+}

@@ -1,0 +1,163 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// inFloat32 computes f in float32 and rounds the outputs to the dtype of the first input.
+func inFloat32(f mlxc.Func) mlxc.Func {
+	return func(in []*mlxc.Array) []*mlxc.Array {
+		wide := make([]*mlxc.Array, len(in))
+		for i, x := range in {
+			wide[i] = x
+			if x.DType().IsFloating() {
+				wide[i] = x.AsType(mlxc.Float32)
+			}
+		}
+		out := f(wide)
+		for i := range out {
+			out[i] = out[i].AsType(in[0].DType())
+		}
+		return out
+	}
+}
+
+// perElement64 applies f to each element.
+func perElement64(f func(float64) float64) oracle.Func {
+	return func(in []oracle.Tensor) []oracle.Tensor {
+		y := oracle.New(in[0].Shape...)
+		for i, x := range in[0].Data {
+			y.Data[i] = f(x)
+		}
+		return []oracle.Tensor{y}
+	}
+}
+
+func unary(f func(x *mlxc.Array) *mlxc.Array) mlxc.Func {
+	return func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{f(in[0])} }
+}
+
+// Right functions pass for many seeds: kernels of ours, operations of MLX, with kinks, badly conditioned, with indices
+// and masks, and with outputs of a fixed dtype.
+func TestGradientsPassesRightFunctions(t *testing.T) {
+	inputs := func(names ...string) (list []Input) {
+		for _, name := range names {
+			list = append(list, Input{Name: name, Dims: []string{"rows", "d"}})
+		}
+		return list
+	}
+	x := Case{Inputs: inputs("x")}
+	gelu := func(x *mlxc.Array) *mlxc.Array {
+		return x.Mul(x.DivScalar(math.Sqrt2).Erf().AddScalar(1)).MulScalar(0.5)
+	}
+	layerNorm := func(x *mlxc.Array) *mlxc.Array {
+		centered := x.Sub(x.MeanKeepDims(-1))
+		return centered.Mul(centered.Square().MeanKeepDims(-1).AddScalar(1e-3).Rsqrt())
+	}
+	matMul := func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{in[0].MatMul(in[1])} }
+	masked := func(in []*mlxc.Array) []*mlxc.Array {
+		return []*mlxc.Array{mlxc.Where(in[1], in[0].Exp(), in[0].MulScalar(2))}
+	}
+	wideLoss := func(in []*mlxc.Array) []*mlxc.Array {
+		return []*mlxc.Array{in[0].AsType(mlxc.Float32).LogSumExp(-1).Mean()}
+	}
+	lookup := Case{Inputs: []Input{
+		{Name: "table", Dims: []string{"vocabulary", "d"}},
+		{Name: "ids", Dims: []string{"n"}, Kind: Index, Below: "vocabulary"},
+	}}
+	for name, test := range map[string]struct {
+		ours      mlxc.Func
+		reference Reference
+		c         Case
+	}{
+		"square":                {scaledSquare(nil), references()["gradient"], rowsAndWeight()},
+		"square by differences": {scaledSquare(nil), references()["differences"], rowsAndWeight()},
+		"square by composition": {scaledSquare(nil), references()["composition"], rowsAndWeight()},
+		"rmsnorm": {
+			func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{ops.RMSNorm(in[0], in[1], 1e-3)} },
+			Reference{Forward: func(in []oracle.Tensor) []oracle.Tensor {
+				return []oracle.Tensor{oracle.RMSNorm(in[0], &in[1], 1e-3)}
+			}},
+			rowsAndWeight(),
+		},
+		"softmax": {
+			unary(ops.Softmax),
+			Reference{
+				Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Softmax(in[0])} },
+				Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+					return []oracle.Tensor{oracle.SoftmaxVJP(in[0], ct[0])}
+				},
+			},
+			x,
+		},
+		"softmax by composition": {
+			unary(ops.Softmax), Reference{Composed: unary(func(x *mlxc.Array) *mlxc.Array { return x.Softmax(-1) })}, x,
+		},
+		"relu": {
+			unary(func(x *mlxc.Array) *mlxc.Array { return x.Maximum(mlxc.Zeros(x.DType())) }),
+			Reference{Forward: perElement64(func(v float64) float64 { return max(v, 0) })},
+			x,
+		},
+		"log": {
+			unary((*mlxc.Array).Log),
+			Reference{Forward: perElement64(math.Log)},
+			Case{
+				Inputs: []Input{{Name: "x", Shape: []int{5, 7}, Values: Uniform(0.5, 20)}},
+				DTypes: []mlxc.DType{mlxc.Float32},
+			},
+		},
+		"gelu by differences": {
+			inFloat32(unary(gelu)),
+			Reference{Forward: perElement64(func(v float64) float64 { return v * (1 + math.Erf(v/math.Sqrt2)) / 2 })},
+			x,
+		},
+		"gelu by composition":          {inFloat32(unary(gelu)), Reference{Composed: unary(gelu)}, x},
+		"normalization by composition": {inFloat32(unary(layerNorm)), Reference{Composed: unary(layerNorm)}, x},
+		"composition in float32":       {inFloat32(unary(layerNorm)), Reference{Composed: inFloat32(unary(layerNorm))}, x},
+		"product": {
+			inFloat32(matMul),
+			Reference{Composed: matMul},
+			Case{Inputs: []Input{{Name: "a", Dims: []string{"m", "k"}}, {Name: "b", Dims: []string{"k", "n"}}}, UsesTF32: true},
+		},
+		"mask": {
+			inFloat32(masked),
+			Reference{Composed: masked},
+			Case{Inputs: append(inputs("x"), Input{Name: "mask", Dims: []string{"rows", "d"}, Kind: Mask})},
+		},
+		"loss": {
+			wideLoss, Reference{Composed: wideLoss}, Case{Inputs: inputs("x"), Outputs: []Output{{Name: "loss", DType: mlxc.Float32}}},
+		},
+		"embedding": {
+			func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{ops.Embedding(in[0], in[1])} },
+			Reference{
+				Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.Embedding(in[0], in[1])} },
+				Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+					return []oracle.Tensor{oracle.EmbeddingVJP(in[1], in[0].Shape[0], ct[0])}
+				},
+			},
+			lookup,
+		},
+	} {
+		seeds := 2
+		if long.Full() {
+			seeds = 50
+		}
+		t.Run(name, func(t *testing.T) {
+			for seed := range seeds {
+				require.Empty(t, record(t, fmt.Sprint(name, seed), func(t testing.TB) { Gradients(t, test.ours, test.reference, test.c) }))
+			}
+		})
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestGradientsPassesRightFunctions)

@@ -1,0 +1,111 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// word is the form of names in the text of a trial.
+var word = regexp.MustCompile(`^[\pL\pN_.-]+$`)
+
+// checkTemplate returns an error if a case of [Gradients] is not valid.
+func (c Case) checkTemplate() error {
+	if err := c.checkFunctions(); err != nil {
+		return err
+	}
+	names := []string{cotangents, "call", "case", "seed"} // words of a trial
+	use := func(kind, name string) error {
+		switch {
+		case !word.MatchString(name):
+			return fmt.Errorf("the name %q of %s must consist of letters, digits and _.-", name, kind)
+		case slices.Contains(names, name):
+			return fmt.Errorf("the name %q of %s is taken; names of inputs and outputs must differ, and %v are reserved", name, kind, names[:4])
+		}
+		names = append(names, name)
+		return nil
+	}
+	dims := c.dims()
+	for _, in := range c.Inputs {
+		if err := use("an input", in.Name); err != nil {
+			return err
+		}
+		switch {
+		case in.Dims != nil && in.Shape != nil:
+			return fmt.Errorf("the input %s has Dims and Shape; it must have one of them", in.Name)
+		case in.Below != "" && !slices.Contains(dims, in.Below):
+			return fmt.Errorf("the input %s is below the size of %q, which no input has; the dimensions are %q", in.Name, in.Below, dims)
+		case in.isIndex() && in.Values == nil && in.Below == "":
+			return fmt.Errorf("the input %s has indices, but neither Values nor Below, the name of the indexed dimension", in.Name)
+		}
+	}
+	for _, out := range c.Outputs {
+		if err := use("an output", out.Name); err != nil {
+			return err
+		}
+	}
+	for _, dim := range dims {
+		if !word.MatchString(dim) || slices.Contains(names[:4], dim) {
+			return fmt.Errorf("the name %q of a dimension must consist of letters, digits and _.-, and %v are reserved", dim, names[:4])
+		}
+	}
+	for dim, sizes := range c.Sizes {
+		switch {
+		case !slices.Contains(dims, dim):
+			return fmt.Errorf("Sizes has the dimension %q, which no input has; the dimensions are %q", dim, dims)
+		case len(sizes) == 0 || slices.Min(sizes) < 0:
+			return fmt.Errorf("the sizes of %s are %v; there must be at least one, and none may be negative", dim, sizes)
+		}
+	}
+	return nil
+}
+
+// checkFunctions returns an error if a function of the case or its inputs are missing.
+func (c Case) checkFunctions() error {
+	switch {
+	case len(c.Inputs) == 0:
+		return errors.New("the case's Inputs is empty; a case needs at least one input")
+	case c.Forward == nil && c.Gradient != nil:
+		return errors.New("the case's Gradient is set and its Forward is nil; Gradient needs Forward")
+	case c.Forward == nil && c.Composed == nil:
+		return errors.New("the case's Forward and Composed are nil; one of them must compute the operation")
+	case c.Ours == nil:
+		return errors.New("the case's Ours is nil; it must be our function")
+	}
+	return nil
+}
+
+func (in Input) isIndex() bool { return in.Kind == Index || in.Kind == SignedIndex }
+
+// fits returns an error if a trial is not one of this case.
+func (c Case) fits(tr trial) error {
+	dims := c.dims()
+	for _, dim := range dims {
+		if _, given := tr.sizes[dim]; !given {
+			return fmt.Errorf("the size of %s is missing", dim)
+		}
+	}
+	for dim := range tr.sizes {
+		if !slices.Contains(dims, dim) {
+			return fmt.Errorf("no input has the dimension %s", dim)
+		}
+	}
+	hasInput := func(name string) bool {
+		return slices.ContainsFunc(c.Inputs, func(in Input) bool { return in.Name == name })
+	}
+	for name := range tr.values {
+		if !hasInput(name) {
+			return fmt.Errorf("there is no input %s", name)
+		}
+	}
+	for name, layout := range tr.layouts {
+		switch {
+		case name != cotangents && !hasInput(name):
+			return fmt.Errorf("there is no input %s", name)
+		case !slices.Contains(layouts(), layout):
+			return fmt.Errorf("%s:%s: the values or layout %q do not exist; the layouts are %v", name, layout, layout, layouts())
+		}
+	}
+	return nil
+}
