@@ -109,14 +109,12 @@ func HasNewTarget(c Case, seen map[string]bool) bool {
 // mistakes that change nothing.
 func EachMistake(t *testing.T, op string, c Case, dtype mlxc.DType, do func(output, mistake string, row report.Row)) {
 	t.Helper()
-	draws, err := makeDraws(op, c, dtype)
+	p, err := pose(op, c, dtype)
 	require.NoError(t, err)
-	truth, err := c.truth(draws)
+	ours, err := p.solve()
 	require.NoError(t, err)
-	ours, err := gradients(c.Ours, c, draws, dtype)
-	require.NoError(t, err)
-	peers := peersOf(c, draws, dtype, truth)
-	for i, target := range c.targets(dtype) {
+	peers := peersOf(c, p.draws, dtype, p.truth)
+	for i, target := range p.targets {
 		size := oracle.Size(target.shape)
 		for _, m := range mistakes() {
 			wrong := slices.Clone(ours[i])
@@ -128,8 +126,8 @@ func EachMistake(t *testing.T, op string, c Case, dtype mlxc.DType, do func(outp
 			if accuracy.Measure(wrong, ours[i]).Max == 0 {
 				continue
 			}
-			row := report.Row{Draws: len(draws)}
-			judgeRow(&row, target, c.spacing(target.dtype), wrong, truth[i], peers[i])
+			row := report.Row{Draws: len(p.draws)}
+			judgeRow(&row, target, c.spacing(target.dtype), wrong, p.truth[i], peers[i])
 			do(target.name, m.name, row)
 		}
 	}

@@ -33,9 +33,18 @@ type peer struct {
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers := implementations(c, draws, dtype, truth)
 	substitute(peers, "the oracle with float32 rounding errors", func() []peer {
-		targets := c.targets(dtype)
-		results, err := c.rounded(draws, targets)
-		return measure(c, results, err, targets, truth)
+		results, err := c.rounded(draws, c.targets(dtype))
+		others := slices.Repeat([]peer{missingPeer(report.MLXNone, "")}, len(truth))
+		if err != nil {
+			return others // the same function computed the truth without an error
+		}
+		c.ignoreUndefined(results, truth)
+		for i := range others {
+			if errs := accuracy.Measure(results[i], truth[i]); errs.Usable() {
+				others[i] = peer{errors: errs, reference: errs, verdict: report.MLXValid}
+			}
+		}
+		return others
 	})
 	return peers
 }
@@ -145,17 +154,12 @@ func missingPeer(verdict report.MLXVerdict, message string) peer {
 
 // measurePeers measures the gradient of f, MLX's function or a composition of MLX's functions.
 func measurePeers(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
-	results, err := gradients(f, c, draws, dtype)
-	return measure(c, results, err, c.targets(dtype), truth)
-}
-
-// measure returns the peers of results, or of an error instead of results.
-func measure(c Case, results [][]float64, err error, targets []target, truth [][]float64) []peer {
 	peers := make([]peer, len(truth))
+	results, err := gradients(f, c, draws, dtype)
 	if err == nil {
 		c.ignoreUndefined(results, truth)
 	}
-	for i, t := range targets {
+	for i, t := range c.targets(dtype) {
 		if err != nil {
 			peers[i] = missingPeer(report.MLXRefuses, err.Error())
 			continue
