@@ -28,7 +28,7 @@ func init() {
 
 // Gradients checks the outputs and the gradients of ours against a reference, at random inputs. ours may be any
 // function of MLX arrays: a kernel with its vjp, or operations of MLX. Of each case, Gradients reads the fields Inputs,
-// Outputs, Sizes, DTypes, MLX and UsesTF32; ours and reference are those of all cases.
+// Outputs, Sizes, DTypes, MLX and UsesTF32. All cases share ours and reference.
 //
 // For each case it tries 20 random inputs, in each dtype. It chooses
 //   - a size for each dimension that [Input.Dims] names, the same for all inputs;

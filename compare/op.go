@@ -36,7 +36,7 @@ type Case struct {
 	Reference
 
 	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs. Ours has our vjp. MLX, which may be
-	// nil, is another implementation, usually with MLX's built-in vjp: errors of ours up to twice those of MLX pass.
+	// nil, is another implementation, usually with MLX's built-in vjp. Ours may have up to twice its errors.
 	Ours, MLX mlxc.Func
 	// Unsafe says why MLX's function must not run on any device, for example because it would read out of bounds. MLX
 	// is nil then, and the report shows the reason.

@@ -33,8 +33,8 @@ func pose(op string, c Case, dtype mlxc.DType) (problem, error) {
 	return p, nil
 }
 
-// inRange reports whether the true results can be compared in the dtype: their elements are finite unless those of an
-// input are not, at least half of a gradient is defined, and the largest true value is a normal number or 0.
+// inRange reports whether the true results can be compared in the dtype: their elements are finite, at least half of a
+// gradient is defined, and the largest true value is a normal number or 0. With NaN or infinity in an input it is true.
 func (p problem) inRange() bool {
 	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 	for _, data := range p.draws {

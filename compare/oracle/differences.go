@@ -39,8 +39,8 @@ func Differences(f Func, in, cotangents []Tensor, wrt []int) []Tensor {
 	return grads
 }
 
-// smooth reports whether f, of which the arguments are values at x, x ± step and x ± 2·step, is smooth there. The second
-// difference f(x+h) − 2·f(x) + f(x−h) grows with h² where f is smooth, and with h at a kink.
+// smooth reports whether a function is smooth near x. The arguments are its values at x, x ± step and x ± 2·step, and the
+// cotangents u. The second difference f(x+h) − 2·f(x) + f(x−h) grows with h² for a smooth function, and with h at a kink.
 func smooth(center, right, left, farRight, farLeft, u []Tensor) bool {
 	var bend, slope, size float64
 	for i := range u {
