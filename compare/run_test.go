@@ -134,9 +134,10 @@ func TestRunRefusesCases(t *testing.T) {
 		change  func(*Case)
 		message string
 	}{
-		"no inputs":  {func(c *Case) { c.Inputs = nil }, "Inputs is empty"},
-		"no forward": {func(c *Case) { c.Forward = nil }, "Forward and Composed are nil"},
-		"no ours":    {func(c *Case) { c.Ours = nil }, "Ours is nil"},
+		"no inputs":    {func(c *Case) { c.Inputs = nil }, "Inputs is empty"},
+		"no reference": {func(c *Case) { c.Reference = Reference{} }, "Forward and Composed are nil"},
+		"no forward":   {func(c *Case) { c.Forward = nil }, "Gradient needs Forward"},
+		"no ours":      {func(c *Case) { c.Ours = nil }, "Ours is nil"},
 		"too few outputs": {
 			func(c *Case) { c.Forward = func([]oracle.Tensor) []oracle.Tensor { return nil } },
 			"the oracle failed: the reference returns 0 outputs; the case has 1",
