@@ -69,25 +69,16 @@ func TestSanitizerFindsAMissingBarrier(t *testing.T) {
 func TestGradient(t *testing.T) {
 	normalize, err := loadNormalize()
 	require.NoError(t, err)
-	op := compare.Op{Name: "normalize"}
-	for _, shape := range [][]int{{1, 1}, {3, 5}, {2, 128}, {5, 130}} {
-		op.Cases = append(op.Cases, compare.Case{
-			Name:    fmt.Sprint(shape),
-			Inputs:  []compare.Input{{Name: "x", Shape: shape}},
-			Outputs: []compare.Output{{Name: "y", Shape: shape, Judged: true}},
-			Forward: exact,
-			Ours:    func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{normalize(in[0])} },
-			Composed: func(in []*mlxc.Array) []*mlxc.Array {
-				return []*mlxc.Array{in[0].Div(in[0].NormKeepDims(1))}
-			},
+	ours := func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{normalize(in[0])} }
+	composed := func(in []*mlxc.Array) []*mlxc.Array {
+		return []*mlxc.Array{in[0].Div(in[0].NormKeepDims(1))}
+	}
+	for _, reference := range []compare.Reference{{Forward: exact}, {Composed: composed}} {
+		compare.Gradients(t, ours, reference, compare.Case{
+			Inputs: []compare.Input{{Name: "x", Dims: []string{"rows", "width"}}},
+			DTypes: []mlxc.DType{mlxc.Float32},
 		})
 	}
-	r := compare.Run(t.Context(), []compare.Op{op}, compare.Options{DTypes: []mlxc.DType{mlxc.Float32}, Repeat: 2})
-	for _, row := range r.Rows {
-		require.True(t, row.Pass, "%s %s: %s", row.Name, row.Output, row.Message)
-	}
-	require.Len(t, r.Rows, 2*len(op.Cases), "y and dx of each case")
-	require.True(t, r.Succeeded())
 }
 
 // exact computes rows of length 1 in float64.
