@@ -133,7 +133,7 @@ func TestReadingReleasesViews(t *testing.T) {
 func TestViewsOnManyGoroutines(t *testing.T) {
 	data := counted(4096)
 	var wg sync.WaitGroup
-	errs := make(chan error, 64)
+	errs := make(chan error, 64*20)
 	for range 64 {
 		wg.Go(func() {
 			for i := range 20 {
