@@ -23,6 +23,7 @@ import "C"
 
 import (
 	"runtime"
+	"slices"
 	"unsafe"
 )
 
@@ -103,7 +104,7 @@ func New[T bool | uint8 | uint32 | int32 | float32 | complex64](elements []T, sh
 	case []complex64:
 		d = Complex64
 	}
-	p := unsafe.Pointer(unsafe.SliceData(append(elements, *new(T)))) // MLX wants an address for no elements too
+	p := unsafe.Pointer(unsafe.SliceData(append(slices.Clip(elements), *new(T)))) // MLX wants an address for no elements too
 	a := C.mlx_array_new_data(p, ints(shape).ptr(), C.int(len(shape)), C.mlx_dtype(d))
 	made.arrays = append(made.arrays, a)
 	return Array{a}

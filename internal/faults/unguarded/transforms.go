@@ -5,15 +5,15 @@ package unguarded
 /*
 #include "mlx/c/mlx.h"
 
-int unguarded_call(mlx_vector_array*, mlx_vector_array, void*);
-int unguarded_call_vjp(mlx_vector_array*, mlx_vector_array, mlx_vector_array, mlx_vector_array, void*);
+int unguardedCall(mlx_vector_array*, mlx_vector_array, void*);
+int unguardedCallVJP(mlx_vector_array*, mlx_vector_array, mlx_vector_array, mlx_vector_array, void*);
 
 static mlx_closure new_closure(uintptr_t id) {
-  return mlx_closure_new_func_payload((int (*)(mlx_vector_array*, const mlx_vector_array, void*))unguarded_call, (void*)id, NULL);
+  return mlx_closure_new_func_payload((int (*)(mlx_vector_array*, const mlx_vector_array, void*))unguardedCall, (void*)id, NULL);
 }
 static mlx_closure_custom new_vjp(uintptr_t id) {
   return mlx_closure_custom_new_func_payload(
-      (int (*)(mlx_vector_array*, const mlx_vector_array, const mlx_vector_array, const mlx_vector_array, void*))unguarded_call_vjp,
+      (int (*)(mlx_vector_array*, const mlx_vector_array, const mlx_vector_array, const mlx_vector_array, void*))unguardedCallVJP,
       (void*)id, NULL);
 }
 */
@@ -31,13 +31,13 @@ func Of(f func(Array) Array) Func {
 
 var functions []Func
 
-//export unguarded_call
-func unguarded_call(r *C.mlx_vector_array, args C.mlx_vector_array, id unsafe.Pointer) C.int { //nolint:revive // a name of C
+//export unguardedCall
+func unguardedCall(r *C.mlx_vector_array, args C.mlx_vector_array, id unsafe.Pointer) C.int {
 	return call(r, uintptr(id), args)
 }
 
-//export unguarded_call_vjp
-func unguarded_call_vjp( //nolint:revive // a name of C
+//export unguardedCallVJP
+func unguardedCallVJP(
 	r *C.mlx_vector_array, primals, cotangents, outputs C.mlx_vector_array, id unsafe.Pointer,
 ) C.int {
 	return call(r, uintptr(id), cotangents)
