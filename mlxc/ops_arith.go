@@ -37,7 +37,7 @@ func (a *Array) FloorDivide(b *Array) *Array {
 	WithScope(func() {
 		special, divisor := safeDivisor(b)
 		zero := Zeros(Int8)
-		// MLX before 0.32.4 rounds the quotient toward zero (fault floor-divide-negative). Its remainder then has the
+		// MLX before 0.32.3 rounds the quotient toward zero (fault floor-divide-negative). Its remainder then has the
 		// sign of a: subtract 1 where that is not the sign of the divisor.
 		q = mlxFloorDivide(a, divisor)
 		r := a.Sub(q.Mul(divisor))
