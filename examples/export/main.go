@@ -1,5 +1,5 @@
 // Command export writes a whole training step, with gradients, optimizer and kernels, to files that another machine runs
-// without this code. README.md says what a Mac needs.
+// without this code. README.md names the needs of a Mac.
 package main
 
 import (

@@ -54,7 +54,7 @@ func TestExportForMac(t *testing.T) {
 	require.ErrorContains(t, err, "without gpu backend")
 }
 
-// requireCurve requires the losses of the files to be those of the step in Go.
+// requireCurve requires the files and the step in Go to have the same losses.
 func requireCurve(t *testing.T, dir string, o operations) {
 	t.Helper()
 	const steps = 60

@@ -59,7 +59,7 @@ func done(t *trainer) (int, error) {
 	return int(n), err
 }
 
-// train continues until c.steps steps are completed or ctx is cancelled. report is called after each step with its
+// train continues until c.steps steps are completed or ctx is canceled. report is called after each step with its
 // loss.
 func (c config) train(ctx context.Context, text corpus, t *trainer, report func(step int, loss float64) error) error {
 	begin, err := done(t)

@@ -56,7 +56,7 @@ func writeBase(t *testing.T, metadata map[string]string) string {
 	return file
 }
 
-// alphabet holds 79 letters, with those of the text.
+// alphabet holds 79 letters, which include the letters of the text.
 func alphabet() string {
 	set := map[byte]bool{}
 	for i := range len(gettysburg) {

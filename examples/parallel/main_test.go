@@ -50,11 +50,14 @@ var (
 	endless = config{batch: 64, steps: 1_000_000}
 )
 
-// result is what a process of a ring prints.
+// result is the output of a process of a ring.
 type result struct {
 	Losses []float64
 	Params [][]float32
 }
+
+// resultMark stands before the result in the output.
+const resultMark = "result: "
 
 // printCurve trains in the ring of the environment. It prints "step" after each step, and the result.
 func printCurve(c config) error {
@@ -84,6 +87,7 @@ func printCurve(c config) error {
 		}
 		r.Params = append(r.Params, v)
 	}
+	fmt.Print(resultMark)
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
@@ -125,8 +129,9 @@ func TestTwoProcessesHaveTheCurveOfOne(t *testing.T) {
 	var results [2]result
 	for rank, p := range processes {
 		require.NoError(t, p.Wait(), "process %d: %s", rank, &outputs[rank].text)
-		text := outputs[rank].text.String()
-		require.NoError(t, json.Unmarshal([]byte(text[strings.Index(text, "{"):]), &results[rank]))
+		_, text, found := strings.Cut(outputs[rank].text.String(), resultMark)
+		require.True(t, found)
+		require.NoError(t, json.Unmarshal([]byte(text), &results[rank]))
 	}
 	require.Equal(t, results[0], results[1], "both processes have the same losses and parameters")
 
