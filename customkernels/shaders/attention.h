@@ -107,6 +107,7 @@ struct AttentionBlock {
   static constexpr constant int PARTIAL_MEMORY = PAIRED ? SIMDGROUPS * BLOCK_M * BLOCK_N / 2 : 1;
 
   Sizes sizes;
+  MaskSizes mask_sizes;  // if MASKED
   Scoring scoring;
   Sequence sequence;
   Band band;
@@ -115,8 +116,9 @@ struct AttentionBlock {
   int rows;                // rows of the sequence from `first` on; 0 or less if the simdgroup has none
   size_t row;              // index of the first row in its arrays
   uint lane, simdgroup;
-  uint part;          // half of the columns that a PAIRED simdgroup has: 0 or 1
-  uint panel_thread;  // index among PANEL_THREADS, computed once: in the loop it costs registers
+  uint part;  // half of the columns that a PAIRED simdgroup has: 0 or 1
+  // Indices among all threads and among PANEL_THREADS. They are computed once: in the loop they cost registers.
+  uint thread_index, panel_thread;
 
   HeadPanel heads;    // columns of the scores: rows of k, or of q if TRANSPOSED
   ValuePanel values;  // the same rows of v, or of do if TRANSPOSED
@@ -149,10 +151,14 @@ struct AttentionBlock {
     lane = lane_index;
     simdgroup = simdgroup_index;
     part = simdgroup % PARTS;
+    thread_index = simdgroup * LANES + lane;
     panel_thread = simdgroup / PARTS * LANES + lane;
     head = group.y;
     batch = group.z;
     sizes = load_sizes(size_values);
+    if (MASKED) {
+      mask_sizes = load_mask_sizes(size_values);
+    }
     scoring = load_scoring<T>(scalars);
     sequence = find_sequence<TRANSPOSED>(sizes, query_starts, key_starts, index, GROUP_ROWS, group_first);
     band = band_of(sizes, sequence);
@@ -208,7 +214,7 @@ struct AttentionBlock {
   void walk_stats(device const float* row_stats, threadgroup float* memory) {
     column_stats = row_stats + Stored::FIRST;
     device const float* const first_stats = column_stats + (column_row + first_column) * ROW_STATS_SIZE;
-    stats.init(memory, first_stats, end_column - first_column, simdgroup * LANES + lane, LANES * SIMDGROUPS);
+    stats.init(memory, first_stats, end_column - first_column, thread_index, LANES * SIMDGROUPS);
   }
 
   // advance makes the panels at `column` the current ones, reads the mask there, and prefetches the next panels, which
@@ -223,11 +229,12 @@ struct AttentionBlock {
     heads.advance(column_heads + head_offset(next), next_rows, panel_thread, PANEL_THREADS);
     values.advance(column_values + value_offset(next), next_rows, panel_thread, PANEL_THREADS);
     if (TRANSPOSED) {
-      stats.advance(column_stats + next * ROW_STATS_SIZE, next_rows, simdgroup * LANES + lane, LANES * SIMDGROUPS);
+      stats.advance(column_stats + next * ROW_STATS_SIZE, next_rows, thread_index, LANES * SIMDGROUPS);
     }
     commit(heads, values);
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
-    bool is_seen = band.sees_some(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N);
+    bool is_seen =
+        rows > 0 && band.sees_some(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N);
     if (MASKED && is_seen) {
       mask_tile.load(mask, query, key, band.queries - query, band.keys - key, lane);
       is_seen = !mask_tile.hides_all();
@@ -243,7 +250,9 @@ struct AttentionBlock {
     mask = mask_at(column_head);
   }
 
-  Mask<MASK_T> mask_at(int query_head) const { return mask_of<TRANSPOSED>(masks, sizes, sequence, batch, query_head); }
+  Mask<MASK_T> mask_at(int query_head) const {
+    return mask_of<TRANSPOSED>(masks, mask_sizes, sequence, batch, query_head);
+  }
 
   void prefetch_mask(Mask<MASK_T> from, int column, int columns) {
     if (MASKED) {

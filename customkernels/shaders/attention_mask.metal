@@ -21,12 +21,12 @@ template <int LANES>
     device uint* key_bits [[buffer(3)]],    // for each key a bit for every query
     uint3 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]]) {
-  const Sizes sizes = load_sizes(size_values);
-  const uint queries = sizes.mask_queries, keys = sizes.mask_keys;
+  const MaskSizes sizes = load_mask_sizes(size_values);
+  const uint queries = sizes.queries, keys = sizes.keys;
   const uint query_words = (keys + LANES - 1) / LANES, key_words = (queries + LANES - 1) / LANES;  // per row
   const uint query_word = group.x % query_words, key_word = group.x / query_words;
   const uint query = key_word * LANES, key = query_word * LANES;
-  const size_t matrix = size_t(group.z) * sizes.mask_heads + group.y;
+  const size_t matrix = size_t(group.z) * sizes.heads + group.y;
   device const bool* const column = mask + matrix * queries * keys + min(key + lane, keys - 1);
   uint of_query = 0, of_key = 0;
   for (uint i = 0; i < LANES; i++) {
@@ -124,17 +124,18 @@ template <
   threadgroup T key_memory[Block::HEAD_MEMORY];
   threadgroup T value_memory[Block::VALUE_MEMORY];
   const Sizes sizes = load_sizes(size_values);
+  const MaskSizes mask_sizes = load_mask_sizes(size_values);
   Block block = {};
   block.sizes = sizes;
   block.scoring = load_scoring<T>(scalars);
   block.lane = lane;
   // The batches, heads and queries that the threadgroup's elements are broadcast to.
-  const bool has_queries = sizes.mask_queries > 1;
-  const int mask_batch = group.z / sizes.mask_heads, mask_head = group.z % sizes.mask_heads;
-  const int first_batch = sizes.mask_batches > 1 ? mask_batch : 0;
-  const int end_batch = sizes.mask_batches > 1 ? mask_batch + 1 : sizes.batches;
-  const int first_head = sizes.mask_heads > 1 ? mask_head : 0;
-  const int end_head = sizes.mask_heads > 1 ? mask_head + 1 : sizes.query_heads;
+  const bool has_queries = mask_sizes.queries > 1;
+  const int mask_batch = group.z / mask_sizes.heads, mask_head = group.z % mask_sizes.heads;
+  const int first_batch = mask_sizes.batches > 1 ? mask_batch : 0;
+  const int end_batch = mask_sizes.batches > 1 ? mask_batch + 1 : sizes.batches;
+  const int first_head = mask_sizes.heads > 1 ? mask_head : 0;
+  const int end_head = mask_sizes.heads > 1 ? mask_head + 1 : sizes.query_heads;
   const int first_query = has_queries ? group.y * BLOCK_M : 0;
   const int end_query = has_queries ? min(first_query + BLOCK_M, sizes.queries) : sizes.queries;
   const int key = group.x * BLOCK_N, keys = sizes.keys - key;
@@ -143,7 +144,7 @@ template <
   fill(sum, 0);
   for (int batch = first_batch; batch < end_batch; batch++) {
     for (int head = first_head; head < end_head; head++) {
-      const Mask<MASK_T> head_mask = mask_of<false>(mask, sizes, {0, 0, 0, 0}, batch, head);
+      const Mask<MASK_T> head_mask = mask_of<false>(mask, mask_sizes, {0, 0, 0, 0}, batch, head);
       const size_t query_row = (size_t(batch) * sizes.query_heads + head) * sizes.queries;
       const size_t key_head = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
       const size_t key_row = key_head * sizes.keys + key;
@@ -174,7 +175,7 @@ template <
     }
   }
 
-  device MASK_T* const to = dmask + size_t(group.z) * sizes.mask_queries * sizes.keys;
+  device MASK_T* const to = dmask + size_t(group.z) * mask_sizes.queries * sizes.keys;
   if (has_queries) {
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       const int query = first_query + sum.row(i, lane);

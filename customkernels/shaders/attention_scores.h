@@ -3,19 +3,26 @@
 #include "mask_tiles.h"
 #include "soft_cap.h"
 
-// Sizes holds the sizes of a launch, in the order of the input size_values.
+// Sizes holds the sizes of a launch. The input size_values has them in this order, and MaskSizes before `batches`.
 struct Sizes {
   int query_heads, key_heads;
-  int queries, keys;                                      // lengths of the axes
-  int left, right;                                        // keys that a query sees before and after its own position
-  int sequences;                                          // 0 without packed sequences
-  int mask_batches, mask_heads, mask_queries, mask_keys;  // shape of the mask: 1 for a broadcast axis, 0 without a mask
+  int queries, keys;  // lengths of the axes
+  int left, right;    // keys that a query sees before and after its own position
+  int sequences;      // 0 without packed sequences
   int batches;
 };
 
 inline Sizes load_sizes(device const int* sizes) {
-  return {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],  sizes[5],
-          sizes[6], sizes[7], sizes[8], sizes[9], sizes[10], sizes[11]};
+  return {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], sizes[6], sizes[11]};
+}
+
+// MaskSizes holds the shape of the mask: 1 for a broadcast axis. Launches without a mask do not read it.
+struct MaskSizes {
+  int batches, heads, queries, keys;
+};
+
+inline MaskSizes load_mask_sizes(device const int* sizes) {
+  return {sizes[7], sizes[8], sizes[9], sizes[10]};
 }
 
 // Exponential computes the exponentials of scores. If p is rounded to 16 bits, they are powers of 2, a single
@@ -65,9 +72,10 @@ struct Band {
     return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys;
   }
 
-  // sees_some reports whether some query of [query, query + m) may see a key of [key, key + n).
+  // sees_some reports whether some query of [query, query + m) may see a key of [key, key + n). The sequence has the
+  // queries and keys at which the intervals begin.
   bool sees_some(int query, int m, int key, int n) const {
-    return key + n - 1 >= query + low && key <= query + m - 1 + high && query < queries && key < keys;
+    return key + n - 1 >= query + low && key <= query + m - 1 + high;
   }
 
   // The keys [first, end) that queries of [query, query + m) see.
@@ -137,17 +145,16 @@ inline Sequence find_sequence(
 // mask_of returns the mask of one head of one batch, from a sequence's first query and key on. If TRANSPOSED, a word of
 // Bits has 32 queries of a key, otherwise 32 keys of a query.
 template <bool TRANSPOSED, typename MASK_T>
-inline Mask<MASK_T> mask_of(device const MASK_T* values, Sizes sizes, Sequence sequence, int batch, int head) {
-  const bool has_queries = sizes.mask_queries > 1, has_keys = sizes.mask_keys > 1;
-  const size_t matrix =
-      (sizes.mask_batches > 1 ? size_t(batch) * sizes.mask_heads : 0) + (sizes.mask_heads > 1 ? head : 0);
+inline Mask<MASK_T> mask_of(device const MASK_T* values, MaskSizes sizes, Sequence sequence, int batch, int head) {
+  const bool has_queries = sizes.queries > 1, has_keys = sizes.keys > 1;
+  const size_t matrix = (sizes.batches > 1 ? size_t(batch) * sizes.heads : 0) + (sizes.heads > 1 ? head : 0);
   const bool is_bits = is_same<MASK_T, Bits>::value;
   if (TRANSPOSED && is_bits) {
-    const uint words = (sizes.mask_queries + 31) / 32;
-    return {values + matrix * sizes.mask_keys * words, words - 1, has_keys ? words : 0, sequence.query, sequence.key};
+    const uint words = (sizes.queries + 31) / 32;
+    return {values + matrix * sizes.keys * words, words - 1, has_keys ? words : 0, sequence.query, sequence.key};
   }
-  const uint row = is_bits ? (sizes.mask_keys + 31) / 32 : sizes.mask_keys;
-  values += matrix * sizes.mask_queries * row;
+  const uint row = is_bits ? (sizes.keys + 31) / 32 : sizes.keys;
+  values += matrix * sizes.queries * row;
   return {values, has_queries ? row : 0, is_bits ? row - 1 : uint(has_keys), sequence.query, sequence.key};
 }
 
