@@ -56,10 +56,11 @@ func (w *watch) tick() {
 		return
 	}
 	if w.seen && waitingForLock() > 0 {
-		function, waiting := lockUsers()
-		slog.Warn("mlxc: goroutines wait for a function that MLX calls; if it waits for them, this is a deadlock",
-			"function", function, "waiting", strings.Join(waiting, "; "))
-		return
+		if function, waiting := lockUsers(); len(waiting) > 0 {
+			slog.Warn("mlxc: goroutines wait for a function that MLX calls; if it waits for them, this is a deadlock",
+				"function", function, "waiting", strings.Join(waiting, "; "))
+			return
+		}
 	}
 	w.seen = waitingForLock() > 0
 	w.timer.Reset(lockPatience)
@@ -69,7 +70,7 @@ func (w *watch) tick() {
 var inC = regexp.MustCompile(`^(runtime\.cgocall\(.*\n.*\n)?\S+/mlxc\._Cfunc_`)
 
 // lockUsers searches the stacks of all goroutines for the function that holds the graph lock and for the goroutines
-// that wait for it.
+// that wait for it. It leaves out goroutines of this package that destroy unused objects: no caller waits for them.
 func lockUsers() (function string, waiting []string) {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -81,14 +82,16 @@ func lockUsers() (function string, waiting []string) {
 		case strings.Contains(frames, "/mlxc.guarded("):
 			function = name + ": " + callerIn(frames, false)
 		case inC.MatchString(frames) || strings.Contains(frames, "/mlxc.(*worker).do("):
-			waiting = append(waiting, name+": "+callerIn(frames, true))
+			if caller := callerIn(frames, true); caller != "" {
+				waiting = append(waiting, name+": "+caller)
+			}
 		}
 	}
 	return function, waiting
 }
 
-// callerIn returns the innermost function outside this package and the runtime, with its line. With operation set, it
-// also returns the function of this package that was called.
+// callerIn returns the innermost function outside this package and the packages runtime, sync and time, with its line,
+// or "" if there is none. With operation set, it also returns the function of this package that was called.
 func callerIn(frames string, operation bool) string {
 	lines := strings.Split(frames, "\n")
 	called := ""
@@ -101,7 +104,7 @@ func callerIn(frames string, operation bool) string {
 		switch _, own, ok := strings.Cut(f, "mlxgrad/mlxc."); {
 		case ok:
 			called = own
-		case !strings.HasPrefix(f, "runtime.") && !strings.HasPrefix(f, "sync."):
+		case !strings.HasPrefix(f, "runtime.") && !strings.HasPrefix(f, "sync.") && !strings.HasPrefix(f, "time."):
 			file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
 			if operation {
 				return called + ", called at " + file
@@ -109,5 +112,5 @@ func callerIn(frames string, operation bool) string {
 			return f + " at " + file
 		}
 	}
-	return called
+	return ""
 }
