@@ -91,17 +91,15 @@ func (c Case) fits(tr trial) error {
 			return fmt.Errorf("no input has the dimension %s", dim)
 		}
 	}
-	hasInput := func(name string) bool {
-		return slices.ContainsFunc(c.Inputs, func(in Input) bool { return in.Name == name })
-	}
+	inputs := c.inputNames()
 	for name := range tr.values {
-		if !hasInput(name) {
+		if !slices.Contains(inputs, name) {
 			return fmt.Errorf("there is no input %s", name)
 		}
 	}
 	for name, layout := range tr.layouts {
 		switch {
-		case name != cotangents && !hasInput(name):
+		case name != cotangents && !slices.Contains(inputs, name):
 			return fmt.Errorf("there is no input %s", name)
 		case !slices.Contains(layouts(), layout):
 			return fmt.Errorf("%s:%s: the values or layout %q do not exist; the layouts are %v", name, layout, layout, layouts())

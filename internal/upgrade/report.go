@@ -28,7 +28,6 @@ type report struct {
 // A format writes the parts of a report as plain text or Markdown.
 type format interface {
 	heading(level int, text string) string
-	item(depth int, text string) string
 	code(text string) string // within a line
 	block(text string) string
 }
@@ -39,9 +38,6 @@ func (plain) heading(level int, text string) string {
 	return "\n" + strings.Repeat("=", 4-level) + " " + text + "\n"
 }
 
-func (plain) item(depth int, text string) string {
-	return strings.Repeat("  ", depth) + "- " + text + "\n"
-}
 func (plain) code(text string) string  { return text }
 func (plain) block(text string) string { return text + "\n" }
 
@@ -51,11 +47,11 @@ func (markdown) heading(level int, text string) string {
 	return "\n" + strings.Repeat("#", level) + " " + text + "\n\n"
 }
 
-func (markdown) item(depth int, text string) string {
-	return strings.Repeat("  ", depth) + "- " + text + "\n"
-}
 func (markdown) code(text string) string  { return "`` " + text + " ``" }
 func (markdown) block(text string) string { return "```json\n" + text + "\n```\n" }
+
+// item writes a line of a list. Plain text and Markdown have the same lists.
+func item(depth int, text string) string { return strings.Repeat("  ", depth) + "- " + text + "\n" }
 
 // short drops the namespace that nearly all declarations have.
 func short(text string) string { return strings.ReplaceAll(text, "mlx::core::", "") }
@@ -68,7 +64,7 @@ func (r *report) write(out io.Writer, f format) error {
 	r.writeChanges(&b, f)
 	r.writeCompilation(&b, f)
 	b.WriteString(f.heading(2, "Packages"))
-	items(&b, f, r.Packages, "MLX requires the same packages in the same versions.")
+	items(&b, r.Packages, "MLX requires the same packages in the same versions.")
 	b.WriteString(f.heading(2, "Entry of the lock file"))
 	if r.Written {
 		b.WriteString("It is written to third_party/mlx-c/lock.json, as not tested.\n")
@@ -76,14 +72,14 @@ func (r *report) write(out io.Writer, f format) error {
 		b.WriteString(f.block(strings.TrimSpace(r.Entry)))
 	}
 	b.WriteString(f.heading(2, "Decisions for a person"))
-	items(&b, f, r.decisions(f), "")
+	items(&b, r.decisions(f), "")
 	_, err := io.WriteString(out, b.String())
 	return err
 }
 
-func items(b *strings.Builder, f format, lines []string, none string) {
+func items(b *strings.Builder, lines []string, none string) {
 	for _, l := range lines {
-		b.WriteString(f.item(0, l))
+		b.WriteString(item(0, l))
 	}
 	if len(lines) == 0 {
 		b.WriteString(none + "\n")
@@ -101,18 +97,20 @@ func (r *report) writeChanges(b *strings.Builder, f format) {
 	}
 	b.WriteString(f.heading(2, fmt.Sprintf("Changed declarations in use: %d", len(used))))
 	for _, c := range used {
-		b.WriteString(f.item(0, c.kindOf()+" in "+c.declaration().Header+": "+f.code(short(c.declaration().String()))))
-		for _, d := range c.Details {
-			b.WriteString(f.item(1, f.code(short(d))))
-		}
-		b.WriteString(f.item(1, "used by "+few(c.Users)))
+		c.write(b, f)
+		b.WriteString(item(1, "used by "+few(c.Users)))
 	}
 	b.WriteString(f.heading(2, fmt.Sprintf("Other changed declarations: %d", len(unused))))
 	for _, c := range unused {
-		b.WriteString(f.item(0, c.kindOf()+" in "+c.declaration().Header+": "+f.code(short(c.declaration().String()))))
-		for _, d := range c.Details {
-			b.WriteString(f.item(1, f.code(short(d))))
-		}
+		c.write(b, f)
+	}
+}
+
+// write writes the declaration and the differences.
+func (c change) write(b *strings.Builder, f format) {
+	b.WriteString(item(0, c.kindOf()+" in "+c.declaration().Header+": "+f.code(short(c.declaration().String()))))
+	for _, d := range c.Details {
+		b.WriteString(item(1, f.code(short(d))))
 	}
 }
 
@@ -131,27 +129,27 @@ func (r *report) writeCompilation(b *strings.Builder, f format) {
 	for _, err := range r.Unfit {
 		unfit = append(unfit, err.Error())
 	}
-	items(b, f, unfit, "All rules fit.")
+	items(b, unfit, "All rules fit.")
 	b.WriteString(f.heading(2, fmt.Sprintf("Compiler errors: %d", len(r.Errors))))
 	for _, h := range r.Headers {
-		b.WriteString(f.item(0, "the release has no header "+h))
+		b.WriteString(item(0, "the release has no header "+h))
 	}
 	file := ""
 	for _, e := range r.Errors {
 		if e.File != file {
 			file = e.File
-			b.WriteString(f.item(0, file))
+			b.WriteString(item(0, file))
 		}
-		b.WriteString(f.item(1, fmt.Sprintf("line %d, %s: %s", e.Line, e.where(), e.Message)))
+		b.WriteString(item(1, fmt.Sprintf("line %d, %s: %s", e.Line, e.where(), e.Message)))
 		for _, n := range e.Notes {
-			b.WriteString(f.item(2, f.code(short(n))))
+			b.WriteString(item(2, f.code(short(n))))
 		}
 	}
 	switch {
 	case !r.Built:
 		b.WriteString("The libraries were not linked.\n")
 	case r.Build != nil:
-		b.WriteString(f.item(0, r.Build.Error()))
+		b.WriteString(item(0, r.Build.Error()))
 	default:
 		b.WriteString("libmlxc and libmlxg were compiled, linked and loaded.\n")
 	}
@@ -160,7 +158,7 @@ func (r *report) writeCompilation(b *strings.Builder, f format) {
 	if r.Generator != nil {
 		lines = append(lines, r.Generator.Error())
 	}
-	items(b, f, lines, "Nothing would change.")
+	items(b, lines, "Nothing would change.")
 }
 
 // where returns the function around an error.

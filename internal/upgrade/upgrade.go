@@ -100,15 +100,17 @@ func examine(ctx context.Context, w *setup.Workshop, o Options, progress func(se
 	if err != nil {
 		return nil, err
 	}
-	before, beforeBases, err := readHeaders(c, from.Include(), existing(from.Include(), headers))
+	had, _ := partition(from.Include(), headers)
+	has, gone := partition(to.Include(), headers)
+	before, beforeBases, err := readHeaders(c, from.Include(), had)
 	if err != nil {
 		return nil, err
 	}
-	after, bases, err := readHeaders(c, to.Include(), existing(to.Include(), headers))
+	after, bases, err := readHeaders(c, to.Include(), has)
 	if err != nil {
 		return nil, err
 	}
-	r.Headers = missing(to.Include(), headers)
+	r.Headers = gone
 	r.Changes = compare(before, after)
 	maps.Copy(bases, beforeBases)
 
@@ -168,16 +170,14 @@ func includedHeaders(dir string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), err
 }
 
-func existing(include string, headers []string) []string {
-	gone := missing(include, headers)
-	return slices.DeleteFunc(slices.Clone(headers), func(h string) bool { return slices.Contains(gone, h) })
-}
-
-func missing(include string, headers []string) (gone []string) {
+// partition separates the headers that an include folder has from the others.
+func partition(include string, headers []string) (present, missing []string) {
 	for _, h := range headers {
 		if _, err := os.Stat(filepath.Join(include, filepath.FromSlash(h))); err != nil {
-			gone = append(gone, h)
+			missing = append(missing, h)
+		} else {
+			present = append(present, h)
 		}
 	}
-	return gone
+	return present, missing
 }
