@@ -34,12 +34,7 @@ rendered, not whether the run succeeded.`,
   mlxgrad report parity.json --format junit -o parity.xml
   mlxgrad report bench.json --format html -o bench.html
   mlxgrad bench --op softmax --json - | mlxgrad report - --format markdown`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%d files named; name one", len(args))
-			}
-			return nil
-		},
+		Args:              cli.OneArg("files"),
 		ValidArgsFunction: cli.Files("json"),
 	}
 	cli.Choice(command, &c.format, "format", "format of the report", formats)

@@ -32,12 +32,7 @@ func newSource() *cobra.Command {
 gets this text on an Apple GPU; the host executor and the checker compile it elsewhere.`,
 		Example: `  mlxgrad source softmax_backward --dtype float16
   mlxgrad source scale --file kernel.metal --launch 2`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return fmt.Errorf("%d kernels named; name one", len(args))
-			}
-			return nil
-		},
+		Args:              cli.OneArg("kernels"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := command.Flags()

@@ -101,3 +101,13 @@ func NoArgs(_ *cobra.Command, args []string) error {
 	}
 	return nil
 }
+
+// OneArg refuses any number of arguments but one. plural names the arguments.
+func OneArg(plural string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("%d %s named; name one", len(args), plural)
+		}
+		return nil
+	}
+}
