@@ -34,9 +34,10 @@ const (
 	GPU             Tool = "gpu"              // a GPU that MLX can use
 	CUDA            Tool = "cuda"             // an NVIDIA GPU that MLX can use
 	Metal           Tool = "metal"            // an Apple GPU that MLX can use
+	NVRTC           Tool = "nvrtc"            // the compiler library of CUDA, in a folder of build.sh
 )
 
-var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, Chromium, GPU, CUDA, Metal}
+var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, Chromium, GPU, CUDA, Metal, NVRTC}
 
 // required reports whether MLXGRAD_REQUIRE lists the tool. It returns an error if the list has an unknown name.
 func required(tool Tool) (bool, error) {

@@ -49,7 +49,14 @@ func (cache *Cache[L]) Compile(ctx context.Context, source string) (L, error) {
 // CompileWith is Compile with a given compiler.
 func (cache *Cache[L]) CompileWith(ctx context.Context, t *Toolchain, source string) (L, error) {
 	key := cacheKey(t.c, source)
+	return cache.Share(ctx, key, kernelName(source), func(ctx context.Context) (L, error) {
+		return cache.obtain(ctx, t.c, key, source)
+	})
+}
 
+// Share returns the library with the key if this process holds it, and calls obtain otherwise. Concurrent callers share
+// one call, whose context ends when the contexts of all callers have ended. Errors name the kernel.
+func (cache *Cache[L]) Share(ctx context.Context, key, kernel string, obtain func(context.Context) (L, error)) (L, error) {
 	cache.mu.Lock()
 	if l, ok := cache.loaded[key]; ok {
 		cache.mu.Unlock()
@@ -64,7 +71,7 @@ func (cache *Cache[L]) CompileWith(ctx context.Context, t *Toolchain, source str
 		}
 		cache.flights[key] = f
 		go func() {
-			l, err := cache.obtain(work, t.c, key, source)
+			l, err := obtain(work)
 			cache.mu.Lock()
 			f.library, f.err = l, err
 			if err == nil {
@@ -95,7 +102,7 @@ func (cache *Cache[L]) CompileWith(ctx context.Context, t *Toolchain, source str
 			}
 		}
 		var none L
-		return none, fmt.Errorf("compiling kernel %s: %w", kernelName(source), context.Cause(ctx))
+		return none, fmt.Errorf("compiling kernel %s: %w", kernel, context.Cause(ctx))
 	}
 }
 
@@ -143,7 +150,7 @@ func (cache *Cache[L]) loadCached(dir, key string) (L, error) {
 
 // fill compiles source and stores the library in dir, a folder of the cache.
 func fill(ctx context.Context, c *compiler, dir, key, source string) error {
-	defer compiling.begin(c)()
+	defer Compiling(c)()
 	work, remove, err := WorkFolder(dir, "compile-")
 	if err != nil {
 		return fmt.Errorf("cache of compiled kernels: %w", err)

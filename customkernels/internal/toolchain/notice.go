@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -8,6 +9,9 @@ import (
 
 // compiling logs a line if this process compiles kernels for more than a second.
 var compiling = notice{after: time.Second}
+
+// Compiling marks the start of a compilation by the compiler, and end its end.
+func Compiling(compiler fmt.Stringer) (end func()) { return compiling.begin(compiler) }
 
 // A notice logs one line once compilations have taken the duration `after` in total.
 type notice struct {
@@ -23,7 +27,7 @@ type notice struct {
 }
 
 // begin marks the start of a compilation, and end its end.
-func (n *notice) begin(c *compiler) (end func()) {
+func (n *notice) begin(c fmt.Stringer) (end func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.running++; n.running == 1 && !n.told {
@@ -43,7 +47,7 @@ func (n *notice) end() {
 	}
 }
 
-func (n *notice) tell(c *compiler) {
+func (n *notice) tell(c fmt.Stringer) {
 	n.mu.Lock()
 	told, done := n.told, n.done
 	n.told = true

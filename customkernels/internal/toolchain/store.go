@@ -62,6 +62,39 @@ func store(dir, key, extension, file string) error {
 	return Keep(name, keyFile(dir, key))
 }
 
+// Stored returns the content of the file of the cache with a key and an extension, such as ".cubin". If no folder of the
+// cache holds an undamaged one, Stored calls compile and stores its result.
+func Stored(key, extension string, compile func() ([]byte, error)) ([]byte, error) {
+	dirs, _ := folders()
+	for _, dir := range dirs {
+		if path, err := find(dir, key, extension); err == nil {
+			if content, err := os.ReadFile(path); err == nil {
+				return content, nil
+			}
+		}
+	}
+	content, err := compile()
+	if err != nil {
+		return nil, err
+	}
+	err = InCache(func(dir string) error {
+		work, remove, err := WorkFolder(dir, "compile-")
+		if err != nil {
+			return err
+		}
+		defer remove()
+		file := filepath.Join(work, "code")
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			return err
+		}
+		return store(dir, key, extension, file)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cache of compiled kernels: %w", err)
+	}
+	return content, nil
+}
+
 // contentHash returns the name of a file with the key.
 func contentHash(key, path string) (string, error) {
 	f, err := os.Open(path)
