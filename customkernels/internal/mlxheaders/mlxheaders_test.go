@@ -36,7 +36,7 @@ func (c headerCase) headers() []string {
 func headerCases(t testing.TB) []headerCase {
 	c := &corpus{mlxtest.NewSource(t, 3, 14)}
 	return slices.Concat(
-		c.mlxRows(), c.mlxReductions(), c.mlxProducts(), c.mlxTiles(), c.mlxMore(), c.mlxElementwise(),
+		c.mlxRows(), c.mlxReductions(), c.mlxProducts(), c.mlxTiles(), c.mlxMore(), c.mlxElementwise(), c.mlxNewer(),
 	)
 }
 

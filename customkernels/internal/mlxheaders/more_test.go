@@ -15,10 +15,10 @@ func (c *corpus) mlxMore() []headerCase {
 	// 256 = 4·8·8, with eight elements for each thread.
 	stockham := map[string]string{"is_power_of_2_": "true", "elems_per_thread_": "8", "radix_4_steps_": "1", "radix_8_steps_": "2"}
 	return []headerCase{
-		{"quantized.h", quantized, "affine_qmv", "{T}, 32, 4, false, false, 4", mlxtest.FloatDTypes, nil, c.affineQMV},
+		{"quantized.h", quantized, "affine_qmv", "{T}, 32, 4, false, " + sinceNewer("false, ") + "false, 4", mlxtest.FloatDTypes, nil, c.affineQMV},
 		{"quantized.h", quantized, "affine_dequantize", "{T}, 32, 4, false", onlyFloat32, nil, c.affineDequantize},
-		{"quantized.h", quantized, "affine_qmm_t", "{T}, 32, 4, true, false, 32, 32, 32", onlyFloat32, nil, nil},
-		{"fp_quantized.h", []string{"steel/gemm/gemm.h", "quantized_utils.h", "fp4.h", "fp8.h"}, "fp_qmv", "{T}, 32, 4, false, false, 4", onlyFloat32, nil, nil},
+		{"quantized.h", quantized, "affine_qmm_t", "{T}, 32, 4, true, false, " + sinceNewer("false, ") + "32, 32, 32", onlyFloat32, nil, nil},
+		{"fp_quantized.h", []string{"steel/gemm/gemm.h", "quantized_utils.h", "fp4.h", "fp8.h"}, "fp_qmv", "{T}, 32, 4, false, " + sinceNewer("false, ") + "false, 4", onlyFloat32, nil, nil},
 		{"gemv_masked.h", nil, "gemv_masked", "{T}, bool, bool, 4, 1, 1, 32, 4, 4, false", onlyFloat32, nil, nil},
 		{"indexing/masked_scatter.h", []string{"reduce_utils.h"}, "masked_assign_impl", "{T}, true", onlyFloat32, nil, nil},
 		{"steel/conv/kernels/steel_conv.h", []string{"steel/conv/conv.h"}, "implicit_gemm_conv_2d", "{T}, 32, 32, 16, 2, 2, 1, true", onlyFloat32, nil, nil},

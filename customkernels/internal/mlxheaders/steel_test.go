@@ -16,8 +16,8 @@ func (c *corpus) mlxTiles() []headerCase {
 	return []headerCase{
 		{"steel/gemm/kernels/steel_gemm_fused.h", []string{"steel/gemm/gemm.h"}, "gemm", "{T}, 32, 32, 16, 2, 2, false, false, float", halves, nil, func(d mlxc.DType) headerLaunch { return c.steelGEMM(d, false) }},
 		{"steel/gemm/kernels/steel_gemm_fused.h", []string{"steel/gemm/gemm.h"}, "gemm", "{T}, 64, 32, 16, 2, 2, false, true, float", onlyFloat32, nil, func(d mlxc.DType) headerLaunch { return c.steelGEMM(d, true) }},
-		{"steel/attn/kernels/steel_attention.h", []string{"steel/attn/attn.h"}, "attention", "{T}, 32, 16, 64, 4, 1, float, float", halves, nil, func(d mlxc.DType) headerLaunch { return c.steelAttention(d, false) }},
-		{"steel/attn/kernels/steel_attention.h", []string{"steel/attn/attn.h"}, "attention", "{T}, 32, 16, 64, 4, 1, float, float", onlyFloat32, causal, func(d mlxc.DType) headerLaunch { return c.steelAttention(d, true) }},
+		{"steel/attn/kernels/steel_attention.h", []string{"steel/attn/attn.h"}, "attention", "{T}, 32, 16, 64, " + sinceNewer("64, ") + "4, 1, float, float", halves, nil, func(d mlxc.DType) headerLaunch { return c.steelAttention(d, false) }},
+		{"steel/attn/kernels/steel_attention.h", []string{"steel/attn/attn.h"}, "attention", "{T}, 32, 16, 64, " + sinceNewer("64, ") + "4, 1, float, float", onlyFloat32, causal, func(d mlxc.DType) headerLaunch { return c.steelAttention(d, true) }},
 		{"steel/gemm/kernels/steel_gemm_splitk.h", []string{"steel/gemm/gemm.h"}, "gemm_splitk_accum", "float, {T}, mlx::steel::TransformNone<{T}, float>", halves, nil, c.splitKSum},
 		{"steel/gemm/kernels/steel_gemm_splitk.h", []string{"steel/gemm/gemm.h"}, "gemm_splitk", "{T}, float, 16, 16, 16, 2, 2, false, false, false, false", onlyFloat32, nil, nil},
 		{"steel/gemm/kernels/steel_gemm_gather.h", []string{"steel/gemm/gemm.h"}, "gather_mm", "{T}, 32, 32, 16, 2, 2, false, false, float", onlyFloat32, nil, nil},
@@ -25,7 +25,7 @@ func (c *corpus) mlxTiles() []headerCase {
 		{"steel/gemm/kernels/steel_gemm_masked.h", []string{"steel/gemm/gemm.h"}, "block_masked_gemm", "{T}, 32, 32, 16, 2, 2, false, false, false, false, false", onlyFloat32, nil, nil},
 		{"steel/conv/kernels/steel_conv_general.h", []string{"steel/conv/conv.h"}, "implicit_gemm_conv_2d_general", "{T}, 32, 32, 16, 2, 2, float, mlx::steel::TransformNone<{T}, float>", onlyFloat32, nil, nil},
 		{"steel/conv/kernels/steel_conv_3d.h", []string{"steel/conv/conv.h"}, "implicit_gemm_conv_3d", "{T}, 32, 32, 16, 2, 2, false", onlyFloat32, nil, nil},
-		{"sdpa_vector.h", nil, "sdpa_vector_2pass_1", "{T}, 64, 64", onlyFloat32, split, c.sdpaTwoPass},
+		{"sdpa_vector.h", nil, "sdpa_vector_2pass_1", "{T}, 64, 64" + sinceNewer(", 4"), onlyFloat32, split, c.sdpaTwoPass},
 	}
 }
 
@@ -92,9 +92,13 @@ func (c *corpus) steelAttention(d mlxc.DType, causal bool) headerLaunch {
 	for _, length := range []int{queries, keys, keys, queries} {
 		params = append(params, wide(heads*length*headDim, length*headDim, headDim)...)
 	}
+	arguments := []any{q, k, v, result{dtype: d, shape: []int{heads, queries, headDim}}, params, nil, nil, nil}
+	if mlxtest.AtLeast("0.32.4") {
+		arguments = append(arguments, nil) // the logsumexp of each row, for the gradient
+	}
 	return headerLaunch{
 		grid: [3]int{32 * blocks, 4 * heads, 1}, threadgroup: [3]int{32, 4, 1},
-		arguments: []any{q, k, v, result{dtype: d, shape: []int{heads, queries, headDim}}, params, nil, nil, nil},
+		arguments: arguments,
 		check: func(t testing.TB, got arrays) {
 			var want []float64
 			for h := range heads {
