@@ -21,7 +21,8 @@ usage: ./build.sh [verb] [flags]
 
   setup   download and build the pinned MLX and mlx-c (the default verb)
             --backend cpu|cuda13|cuda12|metal   also MLXGRAD_BACKEND; default: cpu, on macOS metal
-            --mlx VERSION       use this MLX of third_party/mlx-c/lock.json; also MLXGRAD_MLX
+            --mlx VERSION       use this MLX of third_party/mlx-c/lock.json; also MLXGRAD_MLX;
+                                "default": the newest tested one
             --mlx-dir DIR       use the MLX in DIR (include/mlx, lib/libmlx); also MLX_DIR,
                                 e.g. MLX_DIR=$(brew --prefix mlx)
             --mlx-c-source SRC  use these mlx-c sources (folder or archive); also MLX_C_SOURCE

@@ -29,8 +29,8 @@ var sources embed.FS
 
 // SetupOptions are the choices of [Setup]. The zero value is a set-up for the platform's default device.
 type SetupOptions struct {
-	// MLX is a version of MLX that this version of the module knows; the error for another one lists them. If it is
-	// empty, the version that is set up stays, and the first one is the default.
+	// MLX is a version of MLX that this version of the module knows; the error for another one lists them. "default" is
+	// the newest that the module's tests run on. If MLX is empty, the version that is set up stays, at first the default.
 	MLX string
 	// Backend is cpu, cuda13 or cuda12 on Linux and metal on macOS. If it is empty, the backend that is set up
 	// stays, and the first one is cpu on Linux and metal on macOS.

@@ -62,7 +62,7 @@ const (
 	lifeEnded // after Shutdown
 )
 
-// Version returns the version of the loaded MLX, such as "0.32.2". It is empty if libmlxg cannot be loaded.
+// Version returns the version of the loaded MLX, such as "0.32.4". It is empty if libmlxg cannot be loaded.
 func Version() string { return C.GoString(C.mlxg_versions().mlx) }
 
 // CVersion returns the version of the loaded mlx-c, such as "0.7.0". It is empty if libmlxg cannot be loaded.

@@ -48,5 +48,5 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 // An Option sets a value that the function's source leaves open: see package launchspec.
 type Option = shader.Option
 
-// MLXVersion is the version of MLX whose generated source is checked.
-const MLXVersion = "0.32.2"
+// MLXVersion is the version of MLX whose generated source is checked. MLX 0.32.2 generates the same.
+const MLXVersion = "0.32.4"

@@ -47,6 +47,7 @@ func (s *setup) parse(args []string, getenv func(string) string, installed *mani
 	if installed != nil {
 		c = c.over(installed.Choice)
 	}
+	c = c.withoutDefault()
 	for _, p := range []*string{&c.MLXDir, &c.MLXCSource} {
 		if *p == "" {
 			continue
@@ -73,6 +74,14 @@ func (c choice) over(former choice) choice {
 	c.Backend = cmp.Or(c.Backend, former.Backend)
 	if c.MLXDir == "" {
 		c.MLX = cmp.Or(c.MLX, former.MLX)
+	}
+	return c
+}
+
+// withoutDefault returns the choice with "" for the version "default", which replaces a former choice.
+func (c choice) withoutDefault() choice {
+	if c.MLX == "default" {
+		c.MLX = ""
 	}
 	return c
 }

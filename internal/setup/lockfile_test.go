@@ -40,9 +40,9 @@ func TestParseLockRefuses(t *testing.T) {
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ old, new, want string }{
 		"misspelt field": {`"sha256"`, `"sha265"`, "unknown field"},
-		"short hash":     {`"sha256": "fc5d`, `"sha256": "fc`, "64 hexadecimal digits"},
-		"upper case":     {`"sha256": "fc5d`, `"sha256": "FC5D`, "64 hexadecimal digits"},
-		"no size":        {`"size": 10388414`, `"size": 0`, "has no size"},
+		"short hash":     {`"sha256": "0e0a`, `"sha256": "0e`, "64 hexadecimal digits"},
+		"upper case":     {`"sha256": "0e0a`, `"sha256": "0E0A`, "64 hexadecimal digits"},
+		"no size":        {`"size": 10486971`, `"size": 0`, "has no size"},
 		"path as name":   {`"file": "mlx_cpu`, `"file": "../mlx_cpu`, "not a plain name"},
 		"no licence":     {`"license": "LicenseRef-NVIDIA-Proprietary"`, `"license": ""`, "lacks a field"},
 		"short commit":   {`"commit": "a341b492`, `"commit": "a341`, "40 hexadecimal digits"},

@@ -17,11 +17,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// Without a Mac: installs MLX's package for macOS, compiles mlx-c and libmlxg against it, checks every package of this
-// module and its tests for macOS, C included, links the command, and checks the symbols that libmlxg imports from MLX
-// and mlx-c. Nothing runs.
+// Without a Mac: checks every package of this module and its tests for macOS, C included, and links the command. For each
+// pair, installs MLX's package for macOS, compiles mlx-c and libmlxg against it, and checks the symbols that libmlxg
+// imports from MLX and mlx-c. Nothing runs.
 func TestBuildForMacOS(t *testing.T) {
-	long.Only(t, "downloads 140 MB and compiles everything")
+	long.Only(t, "downloads 190 MB and compiles everything")
 	root, err := filepath.Abs("../../third_party/mlx-c")
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -32,20 +32,13 @@ func TestBuildForMacOS(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(unlock)
 	require.NoError(t, readOnly)
-	stage := filepath.Join(dir, "install")
-	for _, folder := range []string{s.tmp, stage} {
-		require.NoError(t, os.Mkdir(folder, 0o755))
-	}
+	require.NoError(t, os.Mkdir(s.tmp, 0o755))
 
 	zig, err := s.zig(t.Context())
 	require.NoError(t, err)
 	if zig == nil {
 		skip.Missing(t, skip.Zig, "there is no Zig in the list for "+runtime.GOOS+"/"+runtime.GOARCH)
 	}
-
-	m := &manifest{Backend: "metal", Platform: "darwin/arm64", Sources: map[string]string{}}
-	_, err = s.assemble(t.Context(), zig.cxx, m, stage)
-	require.NoError(t, err)
 
 	build := func(args ...string) {
 		t.Helper()
@@ -60,6 +53,29 @@ func TestBuildForMacOS(t *testing.T) {
 	// Stripped by the linker, since this platform's strip cannot read the format.
 	build("build", "-ldflags", "-linkmode=external -s -w", "-o", program, "./cmd/mlxgrad")
 
+	file, err := macho.Open(program)
+	require.NoError(t, err)
+	defer file.Close()
+	libraries, err := file.ImportedLibraries()
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(libraries, " "), "mlx", "the command loads MLX at run time")
+
+	for _, pair := range s.lock.Pairs {
+		t.Run(pair.MLX.Version, func(t *testing.T) {
+			require.NoError(t, s.choose(choice{MLX: pair.MLX.Version}))
+			stage := t.TempDir()
+			m := &manifest{Backend: "metal", Platform: "darwin/arm64", Sources: map[string]string{}}
+			require.NoError(t, s.clean("sources"))
+			_, err = s.assemble(t.Context(), zig.cxx, m, stage)
+			require.NoError(t, err)
+			checkSymbols(t, stage)
+		})
+	}
+}
+
+// checkSymbols checks the symbols that the libraries of an installation for macOS import.
+func checkSymbols(t *testing.T, stage string) {
+	t.Helper()
 	defined := map[string]bool{}
 	for _, name := range []string{"lib/libmlxc.dylib", "mlx/lib/libmlx.dylib"} {
 		lib, err := macho.Open(filepath.Join(stage, name))
@@ -71,17 +87,10 @@ func TestBuildForMacOS(t *testing.T) {
 			}
 		}
 	}
-	file, err := macho.Open(program)
-	require.NoError(t, err)
-	defer file.Close()
-	libraries, err := file.ImportedLibraries()
-	require.NoError(t, err)
-	require.NotContains(t, strings.Join(libraries, " "), "mlx", "the command loads MLX at run time")
-
 	own, err := macho.Open(filepath.Join(stage, "lib", "libmlxg.dylib"))
 	require.NoError(t, err)
 	defer own.Close()
-	libraries, err = own.ImportedLibraries()
+	libraries, err := own.ImportedLibraries()
 	require.NoError(t, err)
 	require.Subset(t, libraries, []string{"@rpath/libmlxc.dylib", "@rpath/libmlx.dylib"})
 	wanted, err := own.ImportedSymbols()

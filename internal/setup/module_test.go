@@ -40,6 +40,11 @@ func publish(t *testing.T, repository string) (proxy string) {
 
 	s, err := newSetup(filepath.Join(tree, "third_party", "mlx-c"), os.DirFS(tree), nil)
 	require.NoError(t, err)
+	// The installation may have another version than the default.
+	installed, err := readManifest(filepath.Join(repository, "third_party/mlx-c/install"))
+	require.NoError(t, err)
+	s.lock.Default = installed.MLX
+	require.NoError(t, s.choose(choice{}))
 	hash, err := s.sourcesHash()
 	require.NoError(t, err)
 	a := prebuiltArchive{OS: runtime.GOOS, Arch: runtime.GOARCH, File: "libraries.tar.gz"}

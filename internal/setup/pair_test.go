@@ -40,6 +40,13 @@ func TestChoiceOfMLX(t *testing.T) {
 	t.Setenv("MLXGRAD_MLX", "")
 
 	require.NoError(t, w.setup("--mlx", "0.32.4"))
+	require.NoError(t, w.setup("--mlx", "default"))
+	require.Equal(t, "0.32.2", version())
+	m, err := readManifest(filepath.Join(w.root, "install"))
+	require.NoError(t, err)
+	require.Empty(t, m.Choice)
+	require.NoError(t, w.setup("--mlx", "0.32.4"))
+
 	w.fails("MLX 0.32.9 is not in the lock file: choose one of 0.32.2, 0.32.4 with --mlx or MLXGRAD_MLX", "--mlx", "0.32.9")
 	require.Equal(t, "0.32.4", version())
 }

@@ -25,7 +25,7 @@ import (
 
 // Progress is a step of a set-up, or the progress of a step.
 type Progress struct {
-	Message     string // the step, such as "downloading mlx-cpu 0.32.2"
+	Message     string // the step, such as "downloading mlx-cpu 0.32.4"
 	Done, Total int64  // bytes of a download or files of a compilation; Total is 0 for steps without a measure
 }
 

@@ -34,7 +34,7 @@ func User(ctx context.Context, dir string, sources fs.FS, o Options) error {
 	if installed != nil {
 		c = c.over(installed.Choice)
 	}
-	if err := s.choose(c); err != nil {
+	if err := s.choose(c.withoutDefault()); err != nil {
 		return err
 	}
 	if err := s.ensure(ctx, installed, readOnly); err != nil || readOnly != nil {

@@ -218,6 +218,22 @@ func longParts(t *testing.T) []string {
 	return parts
 }
 
+// The nightly workflow tests every version of MLX in the lock file but the default.
+func TestNightlyVersions(t *testing.T) {
+	var lock struct {
+		Default string
+		Pairs   []struct{ MLX struct{ Version string } }
+	}
+	read(t, "third_party/mlx-c/lock.json", &lock)
+	others := []any{}
+	for _, p := range lock.Pairs {
+		if p.MLX.Version != lock.Default {
+			others = append(others, p.MLX.Version)
+		}
+	}
+	require.Equal(t, others, workflows(t)["nightly.yml"].Jobs["pairs"].Strategy.Matrix["mlx"])
+}
+
 func exitCode(err error) int {
 	if e, ok := errors.AsType[*exec.ExitError](err); ok {
 		return e.ExitCode()

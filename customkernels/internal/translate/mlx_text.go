@@ -19,7 +19,7 @@ type MLXInput struct {
 // MLXTemplateArgument is a template argument. Kind is typename, int or bool.
 type MLXTemplateArgument struct{ Kind, Value string }
 
-// Text returns the text that MLX 0.32.2 generates for a launch, byte for byte. name is the kernel's name without the
+// Text returns the text that MLX 0.32.4 generates for a launch, byte for byte. name is the kernel's name without the
 // prefix that MLX adds. outputs holds MLX's names of the outputs' dtypes.
 func (s MLXSource) Text(name string, template []MLXTemplateArgument, inputs []MLXInput, outputs []string) string {
 	var parameters, values []string
