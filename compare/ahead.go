@@ -12,10 +12,10 @@ import (
 
 // CompileKernels compiles the kernels of our gradients of ops in dtypes on all cores. It calls progress with the number
 // of compiled variants and the number of all, at first with 0. It stops early if ctx ends. It ignores compiler errors;
-// [Run] reports them with their cases. On a GPU it does nothing, since MLX compiles kernels at their first launch. No
+// [Run] reports them with their cases. On Metal it does nothing, since MLX compiles kernels at their first launch. No
 // other goroutine may launch kernels at the same time.
 func CompileKernels(ctx context.Context, ops []Op, dtypes []mlxc.DType, progress func(compiled, all int)) {
-	if mlxc.CurrentBackend() != mlxc.BackendCPU {
+	if mlxc.CurrentBackend() == mlxc.BackendMetal {
 		return
 	}
 	programs := programsOf(ops, dtypes)

@@ -20,20 +20,29 @@ func (k *Kernel) collect(add func(ahead.Program), l Launch, inputs []*mlxc.Array
 		dtypes[i], classes[i] = a.DType(), k.sizeClass(i, a)
 		arguments = append(arguments, fmt.Sprintf("%s: %v%v", k.source.InputNames[i], dtypes[i], classes[i]))
 	}
+	signature := k.signature(nil, l, inputs)
+	if mlxc.CurrentBackend() == mlxc.BackendCUDA {
+		signature = k.cudaKey(l, inputs)
+	}
 	l.Outputs, l.Template = slices.Clone(l.Outputs), slices.Clone(l.Template)
 	add(ahead.Program{
 		File:      k.loaded.File,
 		Kernel:    k.name,
-		Signature: string(k.signature(nil, l, inputs)),
+		Signature: string(signature),
 		Arguments: arguments,
 		Compile: func(ctx context.Context) error {
-			if ctx.Err() != nil || mlxc.CurrentBackend() != mlxc.BackendCPU {
+			backend := mlxc.CurrentBackend()
+			if ctx.Err() != nil || backend == mlxc.BackendMetal {
 				return ctx.Err()
 			}
 			zeros := make([]*mlxc.Array, len(dtypes)) // the inputs themselves may have been freed
 			for i := range zeros {
 				zeros[i] = mlxc.Zeros(dtypes[i], classes[i]...)
 				defer zeros[i].Free()
+			}
+			if backend == mlxc.BackendCUDA {
+				_, err := k.cudaKernel(ctx, l, zeros)
+				return err
 			}
 			_, err := k.program(l, zeros)
 			return err

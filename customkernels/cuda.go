@@ -1,6 +1,7 @@
 package customkernels
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ func (k *Kernel) launchCUDA(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 	if err := checkBlocks(l); err != nil {
 		return fail(err)
 	}
-	kernel, err := k.cudaKernel(l, inputs)
+	kernel, err := k.cudaKernel(context.Background(), l, inputs)
 	if err != nil {
 		return fail(err)
 	}
@@ -77,47 +78,39 @@ func (l Launch) sameSimdgroups() bool {
 	return true
 }
 
-// cudaKernel returns the kernel of a launch. The source depends on the size of threadgroups and on whether all are
-// full.
-func (k *Kernel) cudaKernel(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
+// cudaKernel returns the kernel of a launch.
+func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
+	return getOrBuild(k, k.cuda, k.cudaKey(l, inputs), func() (*mlxc.CUDAKernel, error) { return k.buildCUDA(ctx, l, inputs) })
+}
+
+// cudaKey returns all that the CUDA source of a launch depends on: in addition to the signature, the size of
+// threadgroups and whether all are full.
+func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array) []byte {
 	key := make([]byte, 0, keySize)
 	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore) {
 		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
 	}
 	key = strconv.AppendBool(strconv.AppendBool(key, l.fullGroups()), l.sameSimdgroups())
-	key = k.signature(key, l, inputs)
-	return getOrBuild(k, k.cuda, key, func() (*mlxc.CUDAKernel, error) { return k.buildCUDA(l, inputs) })
+	return k.signature(key, l, inputs)
 }
 
-// CUDASource returns the CUDA source of a launch on these inputs: Metal's standard library for CUDA, the translation of
-// MetalSource, and the function that MLX adds. It omits MLX's prelude, and has void pointers in place of the arrays'
-// types. It needs no NVIDIA GPU.
+// CUDASource returns the CUDA program of a launch on these inputs: Metal's standard library for CUDA, the translation of
+// MetalSource, and the function that is launched. It omits the prelude with CUDA's headers. It needs no NVIDIA GPU.
 func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	l = k.withDefaults(l)
 	if err := k.check(l, inputs); err != nil {
 		return "", err
 	}
-	source, err := k.cudaSource(l, inputs)
+	text, err := k.generate(l, inputs)
+	if err != nil {
+		return "", err
+	}
+	source, err := k.cudaSource(text)
 	if err != nil {
 		return "", err
 	}
 	library, err := cudaLibrary()
-	if err != nil {
-		return "", err
-	}
-	var parameters []string
-	for _, name := range source.Inputs {
-		parameters = append(parameters, "const void* "+name)
-	}
-	if !l.fullGroups() {
-		parameters = append(parameters, "const unsigned* "+translate.GridInput)
-	}
-	for _, name := range source.Outputs {
-		parameters = append(parameters, "void* "+name)
-	}
-	body := source.Body(l.Threadgroup, l.fullGroups())
-	return fmt.Sprintf("%s%snamespace mlx::core::cu {\n__global__ void __launch_bounds__(%s) %s(%s) {\n%s}\n}\n",
-		library, source.Header, l.launchBounds(), k.name, strings.Join(parameters, ", "), body), nil
+	return cudaProgram(library, source, l, k.name), err
 }
 
 // cudaLibrary returns Metal's standard library for CUDA. Its float32 matrix products use TF32 if MLX's do.
@@ -131,11 +124,7 @@ func cudaLibrary() (string, error) {
 }
 
 // cudaSource returns the CUDA translation of a launch's Metal source.
-func (k *Kernel) cudaSource(l Launch, inputs []*mlxc.Array) (*translate.CUDASource, error) {
-	text, err := k.generate(l, inputs)
-	if err != nil {
-		return nil, err
-	}
+func (k *Kernel) cudaSource(text string) (*translate.CUDASource, error) {
 	source, err := translate.CUDA(text)
 	if err != nil {
 		return nil, k.loaded.MapParseError(text, err)
@@ -143,8 +132,13 @@ func (k *Kernel) cudaSource(l Launch, inputs []*mlxc.Array) (*translate.CUDASour
 	return source, nil
 }
 
-func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
-	source, err := k.cudaSource(l, inputs)
+// buildCUDA translates, compiles and registers the kernel of a launch.
+func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
+	text, err := k.generate(l, inputs)
+	if err != nil {
+		return nil, err
+	}
+	source, err := k.cudaSource(text)
 	if err != nil {
 		return nil, err
 	}
@@ -169,10 +163,18 @@ func (k *Kernel) buildCUDA(l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, er
 	// MLX declares its kernels without __launch_bounds__. The compiler may then use more registers per thread than a
 	// large block can have, and the launch fails. A macro with the kernel's name adds the bounds.
 	function := "custom_kernel_" + name
-	return mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{
+	kernel := mlxc.CUDAKernelSource{
 		Name: name, Inputs: names, Outputs: source.Outputs,
 		Prelude: []string{library, source.Header},
 		Header:  fmt.Sprintf("#define %s __launch_bounds__(%s) %[1]s\n", function, l.launchBounds()),
 		Body:    fmt.Sprintf("\n#undef %s\n%s", function, body),
-	})
+	}
+	// MLX passes shapes and strides only to kernels that it compiles itself.
+	if !source.UsesMetadata {
+		kernel.Function = function
+		if kernel.Code, err = compileCUDA(ctx, function, cudaProgram(library, source, l, function)); err != nil {
+			return nil, k.loaded.MapCompilerError(text, err)
+		}
+	}
+	return mlxc.NewCUDAKernel(kernel)
 }

@@ -1,6 +1,7 @@
 package customkernels
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -116,4 +119,29 @@ kernel void meet(device const float* x [[buffer(0)]], device float* y [[buffer(1
 	short := Launch{Grid: [3]int{70, 2, 1}, Threadgroup: [3]int{32, 2, 1}}
 	require.False(t, short.sameSimdgroups())
 	require.False(t, short.fullGroups())
+}
+
+// An error of NVRTC is reported at its line of the shader.
+func TestErrorsOfNVRTC(t *testing.T) {
+	k := inline(t, `#include <metal_stdlib>
+using namespace metal;
+kernel void copy(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  y[i] = x[i] + 1;
+}`)
+	x := mlxc.Zeros(mlxc.Float32, 8)
+	l := k.withDefaults(perElement(x))
+	text, err := k.generate(l, []*mlxc.Array{x})
+	require.NoError(t, err)
+	before, _, found := strings.Cut(text, "x[i] + 1")
+	require.True(t, found)
+	program, err := k.CUDASource(l, x)
+	require.NoError(t, err)
+	_, after, found := strings.Cut(program, "#line 1 \""+shader.MetalText+"\"\n")
+	require.True(t, found)
+	line := strings.Count(before, "\n") + 1
+	require.Contains(t, strings.Split(after, "\n")[line-1], "x[i] + 1")
+	err = k.loaded.MapCompilerError(text, &toolchain.CompileError{
+		Output: fmt.Sprintf("%s(%d): error: a message\n\n1 error detected", shader.MetalText, line),
+	})
+	require.EqualError(t, err, "inline.metal:4: a message")
 }

@@ -34,7 +34,10 @@ func Available() error {
 	case mlxc.BackendMetal:
 		return nil
 	case mlxc.BackendCUDA:
-		return cachedCheck(&toolkitFound, [2]string{"CUDA_HOME", "CUDA_PATH"}, toolchain.CUDAAvailable)
+		return cachedCheck(&toolkitFound, [2]string{"CUDA_HOME", "CUDA_PATH"}, func() error {
+			_, _, err := cudaCompiler()
+			return err
+		})
 	}
 	return errNoExecutor
 }
@@ -67,11 +70,11 @@ func HostCompiler() (string, error) {
 	return toolchain.CompilerInfo(), nil
 }
 
-// CacheDir returns the folder of the host executor's compiled kernels: host in the folder MLXGRAD_CACHE if that is set,
-// otherwise mlxgrad/host in the user's cache folder. If others can write that folder or one above it, or if its disk is
-// full, read-only or mounted noexec, CacheDir returns mlxgrad-host-UID in the system's temporary folder and logs the
-// reason. The choice holds for the life of the process. If the temporary folder is unusable too, CacheDir returns
-// an error.
+// CacheDir returns the folder of the compiled kernels of the host and CUDA executors: host in the folder MLXGRAD_CACHE
+// if that is set, otherwise mlxgrad/host in the user's cache folder. If others can write that folder or one above it, or
+// if its disk is full, read-only or mounted noexec, CacheDir returns mlxgrad-host-UID in the system's temporary folder
+// and logs the reason. The choice holds for the life of the process. If the temporary folder is unusable too, CacheDir
+// returns an error.
 //
 // With g++ the folder holds precompiled headers: 34 MB for kernels, and 45 MB for the checker. Deleting the folder is
 // safe. Files that were unused for 30 days on which the cache was used are deleted.

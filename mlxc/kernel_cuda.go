@@ -21,7 +21,10 @@ import (
 //
 // MLX caches compiled kernels by name and by a hash of Header and Body, but not by Prelude. The name must therefore
 // change with Prelude: put a hash of it into the name.
-type CUDAKernel struct{ kernel *customKernel }
+type CUDAKernel struct {
+	kernel   *customKernel
+	compiled bool
+}
 
 // CUDAKernelSource is the source of a CUDA kernel.
 type CUDAKernelSource struct {
@@ -37,6 +40,11 @@ type CUDAKernelSource struct {
 	Strided bool
 	// SharedMemory is the dynamic shared memory of a block, in bytes.
 	SharedMemory int
+	// Code is a cubin or PTX for the device. If it is not empty, launches run its function Function, and only exported
+	// graphs contain the text. The function's parameters are pointers to the inputs and then to the outputs: it gets no
+	// shapes, strides and template arguments. MLX copies and hashes Code at every launch.
+	Code     []byte
+	Function string
 }
 
 // NewCUDAKernel registers a kernel. It fails if MLX was built without CUDA.
@@ -48,6 +56,9 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	if err := check32(s.SharedMemory); err != nil {
 		return fail(err)
 	}
+	if (len(s.Code) == 0) != (s.Function == "") {
+		return fail(fmt.Errorf("Code has %d bytes and Function is %q: set both or neither", len(s.Code), s.Function))
+	}
 	includes, err := includeLines(s.Prelude)
 	if err != nil {
 		return fail(err)
@@ -56,22 +67,28 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	header, exported := C.CString(includes+s.Header), C.CString(strings.Join(s.Prelude, "")+s.Header)
 	defer C.free(unsafe.Pointer(header))
 	defer C.free(unsafe.Pointer(exported))
+	function := C.CString(s.Function)
+	defer C.free(unsafe.Pointer(function))
 	k, err := newCustomKernel("CUDA", s.Name, s.Body, s.Inputs, s.Outputs, func(name, body, inputs, outputs *C.char,
 		err **C.char,
 	) unsafe.Pointer {
 		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body,
-			header, exported,
+			header, exported, function, unsafe.Pointer(unsafe.SliceData(s.Code)), C.size_t(len(s.Code)),
 			C.bool(!s.Strided), C.int(s.SharedMemory), err)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &CUDAKernel{k}, nil
+	return &CUDAKernel{kernel: k, compiled: len(s.Code) > 0}, nil
 }
 
 // Apply adds a launch to the graph of the inputs, on the current stream. CUDA runs whole blocks: if Grid is not a
 // multiple of Threadgroup, threads outside the grid run too.
 func (k *CUDAKernel) Apply(l KernelLaunch, inputs ...*Array) ([]*Array, error) {
+	if k.compiled && len(l.Template) > 0 {
+		return nil, opError(k.kernel.name, fmt.Errorf("%d template arguments: a kernel with Code has none",
+			len(l.Template)), inputs...)
+	}
 	return k.kernel.apply(l, inputs)
 }
 

@@ -50,3 +50,12 @@ func TestIncludesOfCUDAKernels(t *testing.T) {
 	_, err = includeLines([]string{"int third;\n"})
 	require.ErrorContains(t, err, "create an include file for NVRTC")
 }
+
+func TestCodeOfCUDAKernelsNeedsItsFunction(t *testing.T) {
+	source := CUDAKernelSource{Name: "copy", Inputs: []string{"x"}, Outputs: []string{"y"}, Code: []byte("code")}
+	_, err := NewCUDAKernel(source)
+	require.ErrorContains(t, err, `Code has 4 bytes and Function is ""`)
+	source.Code, source.Function = nil, "copy"
+	_, err = NewCUDAKernel(source)
+	require.ErrorContains(t, err, `Code has 0 bytes and Function is "copy"`)
+}

@@ -297,7 +297,8 @@ void* mlxg_metal_kernel_new(
     bool contiguous,
     bool atomic_outputs,
     char** err);
-// A launch in an exported graph has exported_header instead of header.
+// Launches run the function `function` of code, a cubin or PTX, if code_size is not 0. A launch in an exported graph has
+// the text, with exported_header instead of header.
 void* mlxg_cuda_kernel_new(
     const char* name,
     const char* inputs,
@@ -307,6 +308,9 @@ void* mlxg_cuda_kernel_new(
     const char* body,
     const char* header,
     const char* exported_header,
+    const char* function,
+    const void* code,
+    size_t code_size,
     bool contiguous,
     int shared_memory,
     char** err);

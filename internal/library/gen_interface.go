@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "79111d19a48941a9"
+const Interface = "46f055913415d036"

@@ -33,6 +33,14 @@ std::vector<std::string> texts(const char* p, size_t n) {
   return list;
 }
 
+// compiled returns the launcher of a function of a cubin or PTX. It has no template arguments.
+launcher compiled(std::string function, std::string code, bool contiguous, int shared_memory) {
+  return [=](auto& inputs, auto& shapes, auto& dtypes, auto grid, auto threadgroup, const auto&, auto init, bool, auto stream) {
+    return mx::fast::precompiled_cuda_kernel(
+        function, code, inputs, shapes, dtypes, {}, grid, threadgroup, shared_memory, init, contiguous, stream);
+  };
+}
+
 void* kernel_or_error(char** err, auto&& make) {
   *err = nullptr;
   try {
@@ -74,6 +82,9 @@ void* mlxg_cuda_kernel_new(
     const char* body,
     const char* header,
     const char* exported_header,
+    const char* function,
+    const void* code,
+    size_t code_size,
     bool contiguous,
     int shared_memory,
     char** err) {
@@ -82,7 +93,11 @@ void* mlxg_cuda_kernel_new(
       return mx::fast::cuda_kernel(
           name, texts(inputs, n_inputs), texts(outputs, n_outputs), body, h, contiguous, shared_memory);
     };
-    return kernel{with(header), with(exported_header)};
+    if (code_size == 0) {
+      return kernel{with(header), with(exported_header)};
+    }
+    std::string text(static_cast<const char*>(code), code_size);
+    return kernel{compiled(function, std::move(text), contiguous, shared_memory), with(exported_header)};
   });
 }
 

@@ -26,6 +26,11 @@ func (k *Kernel) MapParseError(text string, err error) error {
 
 var compilerLine = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):(\d+): (?:fatal )?error: (.*)$`)
 
+// MetalText is the name by which NVRTC reports lines of the text that MLX generates.
+const MetalText = "generated.metal"
+
+var nvrtcLine = regexp.MustCompile(`(?m)^generated\.metal\((\d+)\): (?:catastrophic )?error: (.*)$`)
+
 // MapCompilerError maps the positions of compiler errors to the shader files. It returns other errors unchanged.
 func (k *Kernel) MapCompilerError(text string, err error) error {
 	var refused *toolchain.CompileError
@@ -38,6 +43,12 @@ func (k *Kernel) MapCompilerError(text string, err error) error {
 		if at, ok := k.Parsed.Locate(text, line-translate.HostLineShift); ok {
 			lines = append(lines, fmt.Sprintf("%s:%d:%s: "+
 				"%s", at.File, at.Line, m[2], inMetal(m[3], text, line-translate.HostLineShift, m[2])))
+		}
+	}
+	for _, m := range nvrtcLine.FindAllStringSubmatch(refused.Output, -1) {
+		line, _ := strconv.Atoi(m[1])
+		if at, ok := k.Parsed.Locate(text, line); ok {
+			lines = append(lines, fmt.Sprintf("%s:%d: %s", at.File, at.Line, m[2]))
 		}
 	}
 	if len(lines) == 0 {

@@ -19,6 +19,8 @@ type CUDASource struct {
 	// NeedsSIMDGroups is set if the text may contain an operation of a SIMD-group or quad-group, or read a thread's
 	// position in one.
 	NeedsSIMDGroups bool
+	// UsesMetadata is set if the kernel reads the shape, strides or number of dimensions of an input.
+	UsesMetadata bool
 
 	kernel    *msl.Kernel
 	arguments []string // template arguments
@@ -46,7 +48,9 @@ func CUDA(text string) (*CUDASource, error) {
 	}
 	for _, b := range buffers {
 		switch {
-		case b.Name == "" || out.metadata(b.Name) != "":
+		case b.Name == "":
+		case out.metadata(b.Name) != "":
+			out.UsesMetadata = true
 		case b.Writable:
 			out.Outputs = append(out.Outputs, cudaName(b.Name))
 		default:

@@ -1,0 +1,77 @@
+package customkernels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/nvrtc"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// cudaProgram returns the program whose function runs a launch. The function's parameters are those of a kernel that
+// MLX launches as compiled code: the inputs, the grid if some threadgroups are not full, and the outputs.
+func cudaProgram(library string, source *translate.CUDASource, l Launch, function string) string {
+	var parameters []string
+	for _, name := range source.Inputs {
+		parameters = append(parameters, "const void* "+name)
+	}
+	if !l.fullGroups() {
+		parameters = append(parameters, "const unsigned* "+translate.GridInput)
+	}
+	for _, name := range source.Outputs {
+		parameters = append(parameters, "void* "+name)
+	}
+	// NVRTC reports the lines of the Metal source.
+	return fmt.Sprintf("%s\n#line 1 \"%s\"\n%s#line 1 \"launch\"\n"+
+		"extern \"C\" __global__ void __launch_bounds__(%s) %s(%s) {\n%s}\n",
+		library, shader.MetalText, source.Header, l.launchBounds(), function, strings.Join(parameters, ", "),
+		source.Body(l.Threadgroup, l.fullGroups()))
+}
+
+// compileCUDA returns the code of a program for the GPU.
+func compileCUDA(ctx context.Context, function, program string) ([]byte, error) {
+	compiler, target, err := cudaCompiler()
+	if err != nil {
+		return nil, err
+	}
+	return compiler.Compile(ctx, target, function, program)
+}
+
+// gpuCompiler is a compiler with the target of the GPU.
+type gpuCompiler struct {
+	compiler *nvrtc.Compiler
+	target   nvrtc.Target
+}
+
+var foundCompiler atomic.Pointer[gpuCompiler]
+
+// cudaCompiler returns the NVRTC of this process and the target of the GPU. Only success is cached.
+func cudaCompiler() (*nvrtc.Compiler, nvrtc.Target, error) {
+	if g := foundCompiler.Load(); g != nil {
+		return g.compiler, g.target, nil
+	}
+	fail := func(err error) (*nvrtc.Compiler, nvrtc.Target, error) { return nil, nvrtc.Target{}, err }
+	info, err := mlxc.GPU.Info(0)
+	if err != nil {
+		return fail(err)
+	}
+	major, ok := info["compute_capability_major"].(int)
+	minor, okMinor := info["compute_capability_minor"].(int)
+	if !ok || !okMinor {
+		return fail(errors.New("MLX does not report the GPU's compute capability"))
+	}
+	g := new(gpuCompiler)
+	if g.compiler, err = nvrtc.Loaded(); err != nil {
+		return fail(err)
+	}
+	if g.target, err = g.compiler.Target(major, minor); err != nil {
+		return fail(err)
+	}
+	foundCompiler.Store(g)
+	return g.compiler, g.target, nil
+}

@@ -1,0 +1,4 @@
+package nvrtc
+
+// CompilerForTest skips the test without NVRTC.
+var CompilerForTest = compiler
