@@ -12,13 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/faults"
-	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/internal/long"
 )
 
-var (
-	update = flag.Bool("update", false, "write docs/mlx-faults.md")
-	python = flag.String("python", "", "a Python with MLX, for TestSnippets")
-)
+var update = flag.Bool("update", false, "write docs/mlx-faults.md")
 
 const page = "../../docs/mlx-faults.md"
 
@@ -59,23 +56,31 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The snippets find the faults of the table: go test ./internal/faults -run TestSnippets -python /tmp/mlx/bin/python.
+// The snippets find the faults of the table in every checked version of MLX, which pip installs into a folder of the test.
 func TestSnippets(t *testing.T) {
-	if *python == "" {
-		skip.Platform(t, "needs -python PATH, a Python with MLX")
-	}
-	out, err := exec.CommandContext(t.Context(), *python, "-c", "import mlx.core as mx; print(mx.__version__)").Output()
-	require.NoError(t, err)
-	version := strings.TrimSpace(string(out))
-	out, err = exec.CommandContext(t.Context(), *python, "snippets/try.py").Output()
-	require.NoError(t, err, string(out))
-	states := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Split(strings.TrimSpace(line), "\t")
-		states[fields[0]] = fields[1]
-	}
-	for _, f := range faults.All() {
-		require.Contains(t, states, f.Name)
-		require.Equal(t, f.In(version), states[f.Name] != "gone", "%s in MLX %s: %s", f.Name, version, states[f.Name])
+	long.Only(t, "installs three versions of MLX with pip and runs every snippet")
+	for _, version := range faults.Checked {
+		t.Run(version, func(t *testing.T) {
+			dir := t.TempDir()
+			python := filepath.Join(dir, "bin", "python")
+			for _, command := range [][]string{
+				{"python3", "-m", "venv", dir},
+				{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "mlx[cpu]==" + version},
+			} {
+				out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+			}
+			out, err := exec.CommandContext(t.Context(), python, "snippets/try.py").Output()
+			require.NoError(t, err, "%s", out)
+			states := map[string]string{}
+			for line := range strings.Lines(string(out)) {
+				fields := strings.Split(strings.TrimSpace(line), "\t")
+				states[fields[0]] = fields[1]
+			}
+			for _, f := range faults.All() {
+				require.Contains(t, states, f.Name)
+				require.Equal(t, f.In(version), states[f.Name] != "gone", "%s: %s", f.Name, states[f.Name])
+			}
+		})
 	}
 }

@@ -24,7 +24,8 @@ x86-64, MLX's wheels of the named versions); other backends were not tried.
     python3 -m venv /tmp/mlx && /tmp/mlx/bin/pip install 'mlx[cpu]'
     /tmp/mlx/bin/python internal/faults/snippets/try.py
 
-prints the state of each fault with any version of MLX.
+prints the state of each fault with any version of MLX. The nightly tests compare it with this page for the versions below:
+` + "`go test ./internal/faults -long -run TestSnippets`" + `.
 ` + "`go test -tags=mlxheaders ./internal/faults`" + ` calls the MLX that is set up without our guards. It fails if a fault
 is gone, or back, contrary to this page. ` + "`go generate ./internal/faults`" + ` writes the page.
 
