@@ -43,7 +43,8 @@ usage: ./build.sh [verb] [flags]
   test    run all tests, the slowest with a sample of their cases; flags and packages go to go test
   test-long [PART...]
           run the cases that test leaves out, in parts: setup (MLX's package for macOS), tests
-          (all cases, dtypes and schedules), parity (every case), each file name in
+          (all cases, dtypes and schedules), cuda (all CUDA kernels by NVRTC, which it downloads;
+          x86-64 only), parity (every case), each file name in
           customkernels/shaders (its mutants), and clang (all cases of kernel tests with
           clang++). Without a PART it runs all parts, for hours. It reports each part and
           continues after a failure. Go's test cache skips parts, except parity, that passed
@@ -200,12 +201,24 @@ full_parity() {
   go build -C "$root" -buildvcs=false -o "$programs/mlxgrad" ./cmd/mlxgrad && "$programs/mlxgrad" parity --full
 }
 
+# test_cuda compiles all CUDA kernels with the pinned NVRTC, which needs no GPU.
+test_cuda() {
+  local dir=$third/build/nvrtc
+  if ! [ -d "$dir" ]; then
+    rm -rf "$dir.tmp"
+    python3 -m pip install --quiet --no-deps --require-hashes --only-binary=:all: --disable-pip-version-check \
+      --root-user-action=ignore --target "$dir.tmp" -r tools/nvrtc/requirements.txt || return 1
+    mv "$dir.tmp" "$dir"
+  fi
+  MLXGRAD_REQUIRE="${MLXGRAD_REQUIRE:+$MLXGRAD_REQUIRE,}nvrtc" go test -timeout 2h ./customkernels/internal/nvrtc
+}
+
 # test_long runs the named parts, or all, each in a separate process. Go caches the results of passed parts, so a
 # repeated run skips them.
 test_long() {
   cd "$root"
   local packages name parts shaders=customkernels/shaders
-  parts=(setup tests parity $(ls $shaders) clang)
+  parts=(setup tests cuda parity $(ls $shaders) clang)
   [ $# -gt 0 ] || set -- "${parts[@]}"
   for name in "$@"; do
     case " ${parts[*]} " in
@@ -223,6 +236,7 @@ test_long() {
       setup) part go test -timeout 2h -count=1 ./internal/setup ;;
       # shellcheck disable=SC2086 # a list of packages
       tests) part go test $tags -timeout 6h -skip '^TestMutationsAreNoticed$' $packages ;;
+      cuda) part test_cuda ;;
       parity) part full_parity ;;
       # The other compiler of the host executor and the checker.
       clang)

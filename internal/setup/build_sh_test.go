@@ -37,6 +37,11 @@ printf '#!/bin/sh\necho "$(basename "$0"): $*"\n' >"$2"
 chmod +x "$2"
 `), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "clang++"), []byte("#!/bin/sh\n"), 0o755))
+	// The fake pip creates the folder of --target.
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "python3"), []byte(`#!/bin/sh
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2"
+`), 0o755))
 
 	path := "a checkout/build.sh"
 	run := func(env []string, args ...string) (string, int) {
@@ -99,6 +104,7 @@ chmod +x "$2"
 	require.Equal(t, []string{
 		"test -timeout 2h -count=1 ./internal/setup, long 1",
 		"test -tags=mlxheaders -timeout 6h -skip ^TestMutationsAreNoticed$ m/ops m/compare, long 1",
+		"test -timeout 2h ./customkernels/internal/nvrtc, long 1",
 		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^rows$, long 1",
 		"test -timeout 24h ./ops -run ^TestMutationsAreNoticed$/^softmax$, long 1",
 		"test -timeout 2h ./customkernels/... ./ops, CXX=clang++, long full",
@@ -116,7 +122,7 @@ chmod +x "$2"
 	out, code = run(nil, "test-long", "setup", "rows")
 	require.Equal(t, 1, code)
 	require.Contains(t, out,
-		"mlxgrad test-long: rows is not a part; the parts are: setup tests parity rows.h softmax.metal clang\n")
+		"mlxgrad test-long: rows is not a part; the parts are: setup tests cuda parity rows.h softmax.metal clang\n")
 	require.NotContains(t, out, "go in ", "nothing runs if a part is misnamed")
 
 	// Links lead to the checkout, whatever the folder of the link.

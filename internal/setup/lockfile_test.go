@@ -3,7 +3,9 @@ package setup
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 
@@ -33,6 +35,23 @@ func TestLockFileOfTheRepository(t *testing.T) {
 			require.NotEmpty(t, rules, name)
 		}
 	}
+}
+
+// The tests of CUDA kernels use packages of the default pair.
+func TestPackagesOfNVRTC(t *testing.T) {
+	l, err := readLock(repository, lockName)
+	require.NoError(t, err)
+	pair, err := l.pair("")
+	require.NoError(t, err)
+	text, err := os.ReadFile("../../tools/nvrtc/requirements.txt")
+	require.NoError(t, err)
+	var locked []string
+	for _, w := range pair.wheelsFor("cuda13", "linux", "amd64") {
+		locked = append(locked, fmt.Sprintf("%s==%s --hash=sha256:%s", w.Package, w.Version, w.SHA256))
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
+	require.Len(t, lines, 2)
+	require.Subset(t, locked, lines)
 }
 
 func TestParseLockRefuses(t *testing.T) {

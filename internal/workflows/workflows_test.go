@@ -209,7 +209,7 @@ func metalSteps(t *testing.T) []string {
 // longParts lists the parts of ./build.sh test-long.
 func longParts(t *testing.T) []string {
 	t.Helper()
-	parts := []string{"setup", "tests", "parity", "clang"}
+	parts := []string{"setup", "tests", "cuda", "parity", "clang"}
 	shaders, err := os.ReadDir(filepath.Join(root, "customkernels", "shaders"))
 	require.NoError(t, err)
 	for _, s := range shaders {
