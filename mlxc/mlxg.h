@@ -297,8 +297,8 @@ void* mlxg_metal_kernel_new(
     bool contiguous,
     bool atomic_outputs,
     char** err);
-// Launches run the function `function` of code, a cubin or PTX, if code_size is not 0. A launch in an exported graph has
-// the text, with exported_header instead of header.
+// Launches run the function `function` of code, a cubin or PTX, if code_size is not 0. A launch in an exported graph
+// has the text, with exported_header instead of header.
 void* mlxg_cuda_kernel_new(
     const char* name,
     const char* inputs,

@@ -35,7 +35,8 @@ std::vector<std::string> texts(const char* p, size_t n) {
 
 // compiled returns the launcher of a function of a cubin or PTX. It has no template arguments.
 launcher compiled(std::string function, std::string code, bool contiguous, int shared_memory) {
-  return [=](auto& inputs, auto& shapes, auto& dtypes, auto grid, auto threadgroup, const auto&, auto init, bool, auto stream) {
+  return [=](auto& inputs, auto& shapes, auto& dtypes, auto grid, auto threadgroup, const auto&, auto init, bool,
+             auto stream) {
     return mx::fast::precompiled_cuda_kernel(
         function, code, inputs, shapes, dtypes, {}, grid, threadgroup, shared_memory, init, contiguous, stream);
   };
