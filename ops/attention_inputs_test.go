@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -104,7 +105,7 @@ func TestAttentionOfLazyStarts(t *testing.T) {
 	queryStarts, keyStarts := mlxc.FromSlice([]int32{0, 2, 5}), mlxc.FromSlice([]int32{0, 3, 7})
 	want := Attention(q, k, k, AttentionConfig{QueryStarts: queryStarts, KeyStarts: keyStarts})
 	got := Attention(q, k, k, AttentionConfig{QueryStarts: lazily(queryStarts), KeyStarts: lazily(keyStarts)})
-	require.Equal(t, floats(t, want), floats(t, got))
+	require.Equal(t, mlxtest.Floats(t, want), mlxtest.Floats(t, got))
 
 	// Each sequence is a separate attention.
 	for _, s := range [][4]int{{0, 2, 0, 3}, {2, 5, 3, 7}} {
@@ -135,7 +136,7 @@ func TestAttentionOfLazyStarts(t *testing.T) {
 	// The kernels ignore the first and the last element.
 	inner := gradients(lazily(mlxc.FromSlice([]int32{1, 2, 3})), lazily(mlxc.FromSlice([]int32{-5, 3, 0})))
 	for i, want := range gradients(queryStarts, keyStarts) {
-		require.Equal(t, floats(t, want), floats(t, inner[i]))
+		require.Equal(t, mlxtest.Floats(t, want), mlxtest.Floats(t, inner[i]))
 	}
 }
 
@@ -162,17 +163,17 @@ func TestAttentionWithoutElements(t *testing.T) {
 				outputs, grads, err := mlxc.VJP(with.function(AttentionLogSumExp), with.args, cotangents)
 				require.NoError(t, err)
 				require.Equal(t, q.Shape(), outputs[0].Shape())
-				require.Equal(t, make([]float32, q.Size()), append([]float32{}, floats(t, outputs[0])...))
-				for i, v := range floats(t, outputs[1]) {
+				require.Equal(t, make([]float32, q.Size()), append([]float32{}, mlxtest.Floats(t, outputs[0])...))
+				for i, v := range mlxtest.Floats(t, outputs[1]) {
 					want := float32(math.Inf(-1))
 					if cfg.Sinks != nil {
-						want = floats(t, cfg.Sinks)[i/c.queries%4]
+						want = mlxtest.Floats(t, cfg.Sinks)[i/c.queries%4]
 					}
 					require.Equal(t, want, v)
 				}
 				for i, g := range grads {
 					require.Equal(t, with.args[i].Shape(), g.Shape())
-					for _, v := range floats(t, g) {
+					for _, v := range mlxtest.Floats(t, g) {
 						// Only a sink contributes to the lse of a row without keys.
 						require.Equal(t, map[bool]float32{true: float32(c.batch * c.queries)}[i == 4], v)
 					}
@@ -277,10 +278,10 @@ func TestAttentionWithoutACompiler(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, before, customkernels.LaunchCount())
 			for i := range want {
-				require.Equal(t, floats(t, want[i]), floats(t, got[i]))
+				require.Equal(t, mlxtest.Floats(t, want[i]), mlxtest.Floats(t, got[i]))
 			}
 			for i := range wantGrads {
-				require.Equal(t, floats(t, wantGrads[i]), floats(t, grads[i]))
+				require.Equal(t, mlxtest.Floats(t, wantGrads[i]), mlxtest.Floats(t, grads[i]))
 			}
 		})
 	}

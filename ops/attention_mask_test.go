@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -71,14 +72,14 @@ func TestAttentionOfRowsThatSeeNothing(t *testing.T) {
 					empty := row%queries < 3
 					sum := float32(0)
 					for d := range 8 {
-						require.Equal(t, empty, floats(t, outputs[0])[row*8+d] == 0)
-						sum += floats(t, grads[0])[row*8+d]
+						require.Equal(t, empty, mlxtest.Floats(t, outputs[0])[row*8+d] == 0)
+						sum += mlxtest.Floats(t, grads[0])[row*8+d]
 					}
-					require.Equal(t, empty, floats(t, outputs[1])[row] == inf)
+					require.Equal(t, empty, mlxtest.Floats(t, outputs[1])[row] == inf)
 					require.Equal(t, empty, sum == 0)
 				}
 				for _, g := range grads {
-					for _, v := range floats(t, g) {
+					for _, v := range mlxtest.Floats(t, g) {
 						require.False(t, math.IsNaN(float64(v)))
 					}
 				}
@@ -125,7 +126,7 @@ func TestMaskGradientBroadcastAlongKeys(t *testing.T) {
 					}
 					_, grads, err := mlxc.VJP(f, arrays{normal(4, dtype, shape...)}, cotangents[:outputs])
 					require.NoError(t, err)
-					return floats(t, grads[0])
+					return mlxtest.Floats(t, grads[0])
 				}
 				unchanged := func(mask *mlxc.Array) *mlxc.Array { return mask }
 				repeated := func(mask *mlxc.Array) *mlxc.Array {

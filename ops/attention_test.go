@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -131,20 +132,20 @@ func TestAttentionByHand(t *testing.T) {
 	// ⟨dout, v⟩ = (4, 8), delta = 7, dS = ¼(4 − 7 + 2), ¾(8 − 7 + 2).
 	outputs, grads, err := mlxc.VJP(c.function(AttentionLogSumExp), c.args, arrays{dout, dlse})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float32{1, 6}, floats(t, outputs[0]), 1e-6)
-	require.InDeltaSlice(t, []float32{2 * float32(math.Ln2)}, floats(t, outputs[1]), 1e-6)
-	require.InDeltaSlice(t, []float32{0.5 * 2.25 * ln3}, floats(t, grads[0]), 1e-6)
-	require.InDeltaSlice(t, []float32{-0.25, 2.25}, floats(t, grads[1]), 2e-6)
-	require.InDeltaSlice(t, []float32{0.25, 0.25, 0.75, 0.75}, floats(t, grads[2]), 1e-6)
+	require.InDeltaSlice(t, []float32{1, 6}, mlxtest.Floats(t, outputs[0]), 1e-6)
+	require.InDeltaSlice(t, []float32{2 * float32(math.Ln2)}, mlxtest.Floats(t, outputs[1]), 1e-6)
+	require.InDeltaSlice(t, []float32{0.5 * 2.25 * ln3}, mlxtest.Floats(t, grads[0]), 1e-6)
+	require.InDeltaSlice(t, []float32{-0.25, 2.25}, mlxtest.Floats(t, grads[1]), 2e-6)
+	require.InDeltaSlice(t, []float32{0.25, 0.25, 0.75, 0.75}, mlxtest.Floats(t, grads[2]), 1e-6)
 
 	// A sink of ln 4 gets half of the weight: delta is 3.5, and the two weights are ⅛ and ⅜.
 	mask, sinks := mlxc.Zeros(mlxc.Float32, 1, 2), mlxc.FromSlice([]float32{2 * float32(math.Ln2)})
 	c = attentionCase{cfg: AttentionConfig{Scale: 0.5, Mask: mask, Sinks: sinks}, args: arrays{q, k, v, mask, sinks}}
 	outputs, grads, err = mlxc.VJP(only(0, c.function(AttentionLogSumExp)), c.args, arrays{dout})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float32{0.5, 3}, floats(t, outputs[0]), 1e-6)
-	require.InDeltaSlice(t, []float32{0.5 / 8, 4.5 * 3 / 8}, floats(t, grads[3]), 2e-6)
-	require.InDeltaSlice(t, []float32{-3.5 / 2}, floats(t, grads[4]), 2e-6)
+	require.InDeltaSlice(t, []float32{0.5, 3}, mlxtest.Floats(t, outputs[0]), 1e-6)
+	require.InDeltaSlice(t, []float32{0.5 / 8, 4.5 * 3 / 8}, mlxtest.Floats(t, grads[3]), 2e-6)
+	require.InDeltaSlice(t, []float32{-3.5 / 2}, mlxtest.Floats(t, grads[4]), 2e-6)
 }
 
 var _ = testdevice.AlsoOnGPU(TestAttentionByHand)
@@ -182,8 +183,8 @@ func TestAttentionOrder(t *testing.T) {
 	out, lse := AttentionLogSumExp(one, one, one, AttentionConfig{
 		Scale: 100, SoftCap: 2, Mask: mlxc.FromSlice([]float32{-2}, 1), Sinks: mlxc.Zeros(mlxc.Float32, 1),
 	})
-	require.InDeltaSlice(t, []float32{0.5}, floats(t, out), 1e-6)
-	require.InDeltaSlice(t, []float32{float32(math.Ln2)}, floats(t, lse), 1e-6)
+	require.InDeltaSlice(t, []float32{0.5}, mlxtest.Floats(t, out), 1e-6)
+	require.InDeltaSlice(t, []float32{float32(math.Ln2)}, mlxtest.Floats(t, lse), 1e-6)
 }
 
 var _ = testdevice.AlsoOnGPU(TestAttentionOrder)
@@ -245,7 +246,7 @@ func TestAttentionGivesTheSameBits(t *testing.T) {
 			require.NoError(t, err)
 			var again [][]float32
 			for _, a := range append(outputs, grads...) {
-				again = append(again, floats(t, a))
+				again = append(again, mlxtest.Floats(t, a))
 			}
 			if first == nil {
 				first = again

@@ -17,6 +17,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -131,7 +132,7 @@ func resultHash(t *testing.T, l KernelLaunch) string {
 				fmt.Fprintf(h, "%x", v)
 				continue
 			}
-			for _, v := range floats(t, a) {
+			for _, v := range mlxtest.Floats(t, a) {
 				bits := math.Float32bits(v)
 				if v != v {
 					bits = 0x7fc00000 // a NaN's sign and payload depend on the compiler

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -30,10 +31,10 @@ func TestCrossEntropyOfTargetsOutOfRange(t *testing.T) {
 				require.ErrorContains(t, err, "ops."+opName)
 				require.ErrorContains(t, err, "element 1 of targets is 5; it must be below 5")
 				lazy := targets.Add(mlxc.Zeros(targets.DType()))
-				losses := floats(t, op(lazy, CrossEntropyConfig{Reduction: ReductionNone}))
+				losses := mlxtest.Floats(t, op(lazy, CrossEntropyConfig{Reduction: ReductionNone}))
 				require.False(t, math.IsNaN(float64(losses[0]+losses[2])))
 				require.True(t, math.IsNaN(float64(losses[1])))
-				losses = floats(t, op(targets, CrossEntropyConfig{Reduction: ReductionNone, IgnoreIndex: &five}))
+				losses = mlxtest.Floats(t, op(targets, CrossEntropyConfig{Reduction: ReductionNone, IgnoreIndex: &five}))
 				require.Zero(t, losses[1])
 			})
 		}
@@ -44,10 +45,10 @@ func TestCrossEntropyOfTargetsOutOfRange(t *testing.T) {
 	f := lossOf(lazy, CrossEntropyConfig{Reduction: ReductionNone}, CrossEntropy)
 	loss, grads, err := mlxc.VJP(f, arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 3)})
 	require.NoError(t, err)
-	for i, v := range floats(t, loss[0]) {
+	for i, v := range mlxtest.Floats(t, loss[0]) {
 		require.Equal(t, i < 2, math.IsNaN(float64(v)))
 	}
-	for i, v := range floats(t, grads[0]) {
+	for i, v := range mlxtest.Floats(t, grads[0]) {
 		require.Equal(t, i < 10, math.IsNaN(float64(v)))
 	}
 }

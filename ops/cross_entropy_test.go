@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -235,7 +236,7 @@ func TestCrossEntropyGivesTheSameBits(t *testing.T) {
 			run := func() [][]float32 {
 				var bits [][]float32
 				for _, a := range crossEntropyForward(target{backend: d}, x, targets, CrossEntropyConfig{}, true) {
-					bits = append(bits, floats(t, a))
+					bits = append(bits, mlxtest.Floats(t, a))
 				}
 				return bits
 			}
@@ -262,7 +263,7 @@ func TestCrossEntropyWithoutACompiler(t *testing.T) {
 		} {
 			values, grads, err := mlxc.ValueAndGrad(func(args arrays) arrays { return arrays{f(args)} })(arrays{x})
 			require.NoError(t, err)
-			all = append(all, floats(t, values[0]), floats(t, grads[0]))
+			all = append(all, mlxtest.Floats(t, values[0]), mlxtest.Floats(t, grads[0]))
 		}
 		return all
 	}

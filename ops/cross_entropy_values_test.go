@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -66,8 +67,8 @@ func TestCrossEntropyByHand(t *testing.T) {
 			}
 			loss, grads, err := mlxc.VJP(lossOf(targets, c.cfg, CrossEntropy), arrays{x}, arrays{dloss})
 			require.NoError(t, err)
-			require.InDeltaSlice(t, c.loss, floats(t, loss[0]), 1e-6)
-			require.InDeltaSlice(t, c.grad, floats(t, grads[0]), 1e-6)
+			require.InDeltaSlice(t, c.loss, mlxtest.Floats(t, loss[0]), 1e-6)
+			require.InDeltaSlice(t, c.grad, mlxtest.Floats(t, grads[0]), 1e-6)
 		})
 	}
 	// With a soft cap of 1, the logit 0 has s = 0 and slope 1; a large logit has s = 1 and slope 0. The softmax is
@@ -76,8 +77,8 @@ func TestCrossEntropyByHand(t *testing.T) {
 	loss, grads, err := mlxc.VJP(lossOf(mlxc.FromSlice([]int32{1}), capped, CrossEntropy),
 		arrays{mlxc.FromSlice([]float32{0, 50}, 1, 2)}, arrays{mlxc.Ones(mlxc.Float32)})
 	require.NoError(t, err)
-	require.InDeltaSlice(t, []float64{math.Log(1+math.E) - 1}, floats(t, loss[0]), 1e-6)
-	require.InDeltaSlice(t, []float64{1 / (1 + math.E), 0}, floats(t, grads[0]), 1e-6)
+	require.InDeltaSlice(t, []float64{math.Log(1+math.E) - 1}, mlxtest.Floats(t, loss[0]), 1e-6)
+	require.InDeltaSlice(t, []float64{1 / (1 + math.E), 0}, mlxtest.Floats(t, grads[0]), 1e-6)
 }
 
 var _ = testdevice.AlsoOnGPU(TestCrossEntropyByHand)
@@ -95,7 +96,7 @@ func TestCrossEntropyMean(t *testing.T) {
 				return LinearCrossEntropy(x, weight, targets, cfg)
 			},
 		} {
-			of := func(r Reduction) float32 { return floats(t, loss(CrossEntropyConfig{Reduction: r}))[0] }
+			of := func(r Reduction) float32 { return mlxtest.Floats(t, loss(CrossEntropyConfig{Reduction: r}))[0] }
 			mean := of(ReductionMean)
 			require.Equal(t, of(ReductionSum)/rows, mean, "%s, seed %d", name, seed)
 			require.InEpsilon(t, of(ReductionNone), mean, 0x1p-23, "%s, seed %d", name, seed)
@@ -148,8 +149,8 @@ func TestCrossEntropyOfExtremeRows(t *testing.T) {
 			dloss := mlxc.Ones(mlxc.Float32, len(c.targets))
 			loss, grads, err := mlxc.VJP(lossOf(targets, none, CrossEntropy), arrays{x}, arrays{dloss})
 			require.NoError(t, err)
-			sameFloats(t, c.loss, floats(t, loss[0]))
-			sameFloats(t, c.grads, floats(t, grads[0]))
+			sameFloats(t, c.loss, mlxtest.Floats(t, loss[0]))
+			sameFloats(t, c.grads, mlxtest.Floats(t, grads[0]))
 		})
 	}
 	// Mean and gradient are 0 if all rows are ignored or there are none.
@@ -159,9 +160,9 @@ func TestCrossEntropyOfExtremeRows(t *testing.T) {
 			f := lossOf(targets, cfg, CrossEntropy)
 			loss, grads, err := mlxc.VJP(f, arrays{x}, arrays{mlxc.Ones(mlxc.Float32)})
 			require.NoError(t, err)
-			require.Equal(t, []float32{0}, floats(t, loss[0]))
+			require.Equal(t, []float32{0}, mlxtest.Floats(t, loss[0]))
 			require.Equal(t, []int{rows, 5}, grads[0].Shape())
-			require.Equal(t, make([]float32, rows*5), floats(t, grads[0]))
+			require.Equal(t, make([]float32, rows*5), mlxtest.Floats(t, grads[0]))
 		}
 	}
 }
@@ -194,12 +195,12 @@ func TestCrossEntropyKeepsSmallGradients(t *testing.T) {
 		return arrays{CrossEntropy(args[0], targets, CrossEntropyConfig{}).MulScalar(scale)}
 	})(arrays{x})
 	require.NoError(t, err)
-	require.InDelta(t, scale/float64(rows*width), floats(t, grads[0])[1], 1e-3)
+	require.InDelta(t, scale/float64(rows*width), mlxtest.Floats(t, grads[0])[1], 1e-3)
 
 	hidden, weight := mlxc.Ones(mlxc.Float16, rows, 1), mlxc.Zeros(mlxc.Float16, width, 1)
 	_, grads, err = mlxc.ValueAndGrad(func(args arrays) arrays {
 		return arrays{LinearCrossEntropy(hidden, args[0], targets, CrossEntropyConfig{})}
 	})(arrays{weight})
 	require.NoError(t, err)
-	require.InDelta(t, 1./width, floats(t, grads[0])[1], 1e-5)
+	require.InDelta(t, 1./width, mlxtest.Floats(t, grads[0])[1], 1e-5)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -22,20 +23,20 @@ func TestEmbeddingOutOfRange(t *testing.T) {
 		}) {
 			for _, d := range backends {
 				on := target{backend: d}
-				sameFloats(t, rows, floats(t, embeddingForward(on, weight, ids)))
-				require.Equal(t, gradient, floats(t, embeddingBackward(on, dy, ids, 3)))
+				sameFloats(t, rows, mlxtest.Floats(t, embeddingForward(on, weight, ids)))
+				require.Equal(t, gradient, mlxtest.Floats(t, embeddingBackward(on, dy, ids, 3)))
 			}
 			y, grads, err := mlxc.VJP(lookup(lazily(ids), Embedding), arrays{weight}, arrays{dy})
 			require.NoError(t, err)
-			sameFloats(t, rows, floats(t, y[0]))
-			require.Equal(t, gradient, floats(t, grads[0]))
+			sameFloats(t, rows, mlxtest.Floats(t, y[0]))
+			require.Equal(t, gradient, mlxtest.Floats(t, grads[0]))
 		}
 	}
 	// Too many ids are not checked.
 	ids := mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](3), maxCheckedElements+1)
 	require.NoError(t, mlxc.Eval(ids))
 	y := Embedding(mlxc.Ones(mlxc.Float32, 3, 1), ids)
-	require.True(t, math.IsNaN(float64(floats(t, y)[maxCheckedElements])))
+	require.True(t, math.IsNaN(float64(mlxtest.Floats(t, y)[maxCheckedElements])))
 }
 
 func TestEmbeddingArgumentErrors(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -71,7 +72,7 @@ func TestEmbeddingSparseGradientValues(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, c.rows, n)
 				require.Equal(t, []int{len(c.rows), 2}, got[1].Shape())
-				require.Equal(t, c.gradients, floats(t, got[1]))
+				require.Equal(t, c.gradients, mlxtest.Floats(t, got[1]))
 				k, err := mlxc.Item[uint32](got[2])
 				require.NoError(t, err)
 				require.Equal(t, c.count, k)
@@ -91,14 +92,14 @@ func TestEmbeddingSparseGradientEqualsDense(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%v/%d of %dx%d", dtype, c.tokens, c.vocabulary, c.width), func(t *testing.T) {
 				dy, ids := normal(1, dtype, c.tokens, c.width), randomIDs(2, c.vocabulary, c.tokens)
-				dense := floats(t, embeddingBackward(currentTarget(), dy, ids, c.vocabulary))
+				dense := mlxtest.Floats(t, embeddingBackward(currentTarget(), dy, ids, c.vocabulary))
 				rows, gradients, count := EmbeddingSparseGradient(dy, ids, c.vocabulary)
 				require.Equal(t, dtype, gradients.DType())
 				n, err := mlxc.ToSlice[uint32](rows)
 				require.NoError(t, err)
 				k, err := mlxc.Item[uint32](count)
 				require.NoError(t, err)
-				got := floats(t, gradients)
+				got := mlxtest.Floats(t, gradients)
 				rebuilt := make([]float32, len(dense))
 				for i, row := range n[:k] {
 					copy(rebuilt[int(row)*c.width:], got[i*c.width:(i+1)*c.width])
@@ -124,7 +125,7 @@ func TestEmbeddingSparseGradientCompiled(t *testing.T) {
 		require.NoError(t, err)
 		for i, want := range (arrays{rows, gradients, count}) {
 			require.Equal(t, want.DType(), out[i].DType())
-			require.Equal(t, floats(t, want), floats(t, out[i]))
+			require.Equal(t, mlxtest.Floats(t, want), mlxtest.Floats(t, out[i]))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -47,7 +48,7 @@ func tableGradient(t *testing.T, dy, ids *mlxc.Array, vocabulary int) *mlxc.Arra
 	sums := make([]float64, vocabulary*width)
 	flat, err := mlxc.ToSlice[int64](ids.AsType(mlxc.Int64))
 	require.NoError(t, err)
-	values := floats(t, dy)
+	values := mlxtest.Floats(t, dy)
 	for n, id := range flat {
 		if id < 0 || id >= int64(vocabulary) {
 			continue
@@ -72,9 +73,9 @@ func TestEmbeddingValues(t *testing.T) {
 		y, dw, err := mlxc.VJP(lookup(ids, Embedding), arrays{weight}, arrays{dy})
 		require.NoError(t, err)
 		require.Equal(t, []int{2, 2, 2}, y[0].Shape())
-		require.Equal(t, []float32{5, 6, 1, 2, 5, 6, 5, 6}, floats(t, y[0]))
+		require.Equal(t, []float32{5, 6, 1, 2, 5, 6, 5, 6}, mlxtest.Floats(t, y[0]))
 		require.Equal(t, []int{3, 2}, dw[0].Shape())
-		require.Equal(t, []float32{3, 4, 0, 0, 13, 16}, floats(t, dw[0]))
+		require.Equal(t, []float32{3, 4, 0, 0, 13, 16}, mlxtest.Floats(t, dw[0]))
 	}
 }
 
@@ -98,7 +99,7 @@ func TestEmbeddingCopies(t *testing.T) {
 // bitsOf returns the bits of the elements, which differ for −0 and 0.
 func bitsOf(t *testing.T, a *mlxc.Array) []uint32 {
 	var bits []uint32
-	for _, v := range floats(t, a) {
+	for _, v := range mlxtest.Floats(t, a) {
 		bits = append(bits, math.Float32bits(v))
 	}
 	return bits
@@ -135,14 +136,14 @@ func TestEmbeddingInEveryGeometry(t *testing.T) {
 				var first []float32
 				for _, d := range backends {
 					on := target{backend: d}
-					require.Equal(t, floats(t, take(weight, ids)), floats(t, embeddingForward(on, weight, ids)))
+					require.Equal(t, mlxtest.Floats(t, take(weight, ids)), mlxtest.Floats(t, embeddingForward(on, weight, ids)))
 					got := embeddingBackward(on, dy, ids, c.vocabulary)
 					closeTo(t, want, got)
 					// The order of sums does not depend on the geometry.
 					if first == nil {
-						first = floats(t, got)
+						first = mlxtest.Floats(t, got)
 					}
-					require.Equal(t, first, floats(t, got))
+					require.Equal(t, first, mlxtest.Floats(t, got))
 				}
 			})
 		}
@@ -161,7 +162,7 @@ func TestEmbeddingGradientOfManyTokensAndRows(t *testing.T) {
 			ids := mlxc.Arange(mlxc.Uint32, 0, float64(c.tokens), 1).
 				Mul(mlxc.Scalar[uint32](31)).Remainder(mlxc.Scalar(uint32(c.vocabulary)))
 			got := embeddingBackward(currentTarget(), dy, ids, c.vocabulary)
-			require.Equal(t, floats(t, tableGradient(t, dy, ids, c.vocabulary)), floats(t, got))
+			require.Equal(t, mlxtest.Floats(t, tableGradient(t, dy, ids, c.vocabulary)), mlxtest.Floats(t, got))
 		})
 	}
 }
@@ -226,7 +227,7 @@ func TestEmbeddingOfTracedIDs(t *testing.T) {
 		_, got, err := mlxc.VJP(func(args arrays) arrays { return arrays{Embedding(args[0], args[1])} },
 			arrays{weight, ids}, arrays{mlxc.Ones(mlxc.Float32, 4, 9)})
 		require.NoError(t, err)
-		require.Equal(t, []float32{0, 0, 0, 0}, floats(t, got[1]))
+		require.Equal(t, []float32{0, 0, 0, 0}, mlxtest.Floats(t, got[1]))
 	})
 }
 
@@ -256,7 +257,7 @@ func TestEmbeddingOfLayouts(t *testing.T) {
 			require.NoError(t, err)
 			y, got, err := mlxc.VJP(lookup(c.ids, Embedding), arrays{c.weight}, arrays{dy})
 			require.NoError(t, err)
-			require.Equal(t, floats(t, wantY[0]), floats(t, y[0]))
+			require.Equal(t, mlxtest.Floats(t, wantY[0]), mlxtest.Floats(t, y[0]))
 			closeTo(t, want[0], got[0])
 		})
 	}
@@ -273,7 +274,7 @@ func TestEmbeddingWithoutElements(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, dy.Shape(), y[0].Shape())
 		require.Equal(t, c.weight, grads[0].Shape())
-		require.Equal(t, make([]float32, weight.Size()), floats(t, grads[0]))
+		require.Equal(t, make([]float32, weight.Size()), mlxtest.Floats(t, grads[0]))
 		require.Equal(t, launches, customkernels.LaunchCount())
 	}
 }
@@ -284,9 +285,9 @@ func TestEmbeddingGivesTheSameBits(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		dy, ids := normal(1, dtype, 3000, 129), randomIDs(2, 50, 3000)
 		for _, d := range backends {
-			want := floats(t, embeddingBackward(target{backend: d}, dy, ids, 50))
+			want := mlxtest.Floats(t, embeddingBackward(target{backend: d}, dy, ids, 50))
 			for range 19 {
-				require.Equal(t, want, floats(t, embeddingBackward(target{backend: d}, dy, ids, 50)))
+				require.Equal(t, want, mlxtest.Floats(t, embeddingBackward(target{backend: d}, dy, ids, 50)))
 			}
 		}
 	}
@@ -310,7 +311,7 @@ func TestEmbeddingWithoutACompiler(t *testing.T) {
 	for i, got := range run() {
 		require.Equal(t, want[i].DType(), got.DType())
 		require.Equal(t, want[i].Shape(), got.Shape())
-		sameFloats(t, floats(t, want[i]), floats(t, got))
+		sameFloats(t, mlxtest.Floats(t, want[i]), mlxtest.Floats(t, got))
 	}
 	require.Equal(t, launches, customkernels.LaunchCount())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -31,8 +32,8 @@ func TestMLXsGradientWithoutCompiler(t *testing.T) {
 	for range 2 {
 		_, got, err := mlxc.VJP(norm(true, 1e-5, RMSNorm), arrays{x, w}, arrays{dy})
 		require.NoError(t, err)
-		require.Equal(t, floats(t, want[0]), floats(t, got[0]))
-		require.Equal(t, floats(t, want[1]), floats(t, got[1]))
+		require.Equal(t, mlxtest.Floats(t, want[0]), mlxtest.Floats(t, got[0]))
+		require.Equal(t, mlxtest.Floats(t, want[1]), mlxtest.Floats(t, got[1]))
 	}
 	require.Equal(t, launches, customkernels.LaunchCount())
 	require.Equal(t, 1, strings.Count(log.String(), "using MLX's own gradients"))

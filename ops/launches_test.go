@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -25,7 +26,7 @@ func TestInputsOfLaunches(t *testing.T) {
 		_, err := l.Kernel.MetalSource(l.Launch, first...)
 		require.NoError(t, err, l.Name())
 		for i := range first {
-			require.Equal(t, floats(t, first[i]), floats(t, again[i]))
+			require.Equal(t, mlxtest.Floats(t, first[i]), mlxtest.Floats(t, again[i]))
 			require.Contains(t, []mlxc.DType{l.DType, mlxc.Float32, mlxc.Uint32, mlxc.Int32}, first[i].DType())
 		}
 	}

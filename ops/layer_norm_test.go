@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -71,10 +72,10 @@ func TestLayerNormByHand(t *testing.T) {
 		for _, f := range []func(x, w, b *mlxc.Array, eps float32) *mlxc.Array{LayerNorm, layerNormSeparate} {
 			y, grads, err := mlxc.VJP(affine(true, true, 0, f), arrays{x, w, b}, arrays{dy})
 			require.NoError(t, err)
-			require.InDeltaSlice(t, []float32{0, -2, 2, 4.5, 0, -2, 2, 4.5}, floats(t, y[0]), 1e-6)
-			require.InDeltaSlice(t, []float32{0.5, -0.5, -2, 2, -1, 1, 1.5, -1.5}, floats(t, grads[0]), 1e-6)
-			require.InDeltaSlice(t, []float32{-1, -1, 1, 1}, floats(t, grads[1]), 1e-6)
-			require.InDeltaSlice(t, []float32{1, 1, 1, 1}, floats(t, grads[2]), 1e-6)
+			require.InDeltaSlice(t, []float32{0, -2, 2, 4.5, 0, -2, 2, 4.5}, mlxtest.Floats(t, y[0]), 1e-6)
+			require.InDeltaSlice(t, []float32{0.5, -0.5, -2, 2, -1, 1, 1.5, -1.5}, mlxtest.Floats(t, grads[0]), 1e-6)
+			require.InDeltaSlice(t, []float32{-1, -1, 1, 1}, mlxtest.Floats(t, grads[1]), 1e-6)
+			require.InDeltaSlice(t, []float32{1, 1, 1, 1}, mlxtest.Floats(t, grads[2]), 1e-6)
 		}
 	}
 }
@@ -131,8 +132,8 @@ func TestLayerNormWithoutElements(t *testing.T) {
 			_, grads, err := mlxc.VJP(affine(true, true, 1e-5, f), arrays{x, w, w}, arrays{x})
 			require.NoError(t, err)
 			require.Equal(t, shape, grads[0].Shape())
-			require.Equal(t, make([]float32, w.Size()), floats(t, grads[1]))
-			require.Equal(t, make([]float32, w.Size()), floats(t, grads[2]))
+			require.Equal(t, make([]float32, w.Size()), mlxtest.Floats(t, grads[1]))
+			require.Equal(t, make([]float32, w.Size()), mlxtest.Floats(t, grads[2]))
 		}
 	}
 }
@@ -141,7 +142,7 @@ var _ = testdevice.AlsoOnGPU(TestLayerNormWithoutElements)
 
 // layerNormGradients64 computes the gradients in float64.
 func layerNormGradients64(t *testing.T, x, w, dy *mlxc.Array, eps float64) (dx, dw, db []float64) {
-	xs, ws, dys := floats(t, x), floats(t, w), floats(t, dy)
+	xs, ws, dys := mlxtest.Floats(t, x), mlxtest.Floats(t, w), mlxtest.Floats(t, dy)
 	width := len(ws)
 	dx, dw, db = make([]float64, len(xs)), make([]float64, width), make([]float64, width)
 	for start := 0; start < len(xs); start += width {
@@ -192,7 +193,7 @@ func TestLayerNormGradientIsStable(t *testing.T) {
 	} {
 		for _, width := range []int{1000, 4096, 20001} {
 			t.Run(fmt.Sprintf("%s/%d", c.name, width), func(t *testing.T) {
-				data := floats(t, normal(1, mlxc.Float32, rows, width))
+				data := mlxtest.Floats(t, normal(1, mlxc.Float32, rows, width))
 				for i, v := range data {
 					data[i] = c.x(i%width, v)
 				}
@@ -203,14 +204,14 @@ func TestLayerNormGradientIsStable(t *testing.T) {
 					for _, backward := range layerNormBackwards {
 						got := backward(target{backend: d}, x, w, b, dy, 1e-5)
 						if c.squares {
-							within(t, dx, floats(t, got[0]), c.dx)
-							within(t, dw, floats(t, got[1]), c.dw)
+							within(t, dx, mlxtest.Floats(t, got[0]), c.dx)
+							within(t, dw, mlxtest.Floats(t, got[1]), c.dw)
 						} else {
 							// 1/σ underflows to 0 in float32.
-							require.Equal(t, make([]float32, rows*width), floats(t, got[0]))
-							require.Equal(t, make([]float32, width), floats(t, got[1]))
+							require.Equal(t, make([]float32, rows*width), mlxtest.Floats(t, got[0]))
+							require.Equal(t, make([]float32, width), mlxtest.Floats(t, got[1]))
 						}
-						within(t, db, floats(t, got[2]), 1e-6)
+						within(t, db, mlxtest.Floats(t, got[2]), 1e-6)
 					}
 				}
 			})
@@ -241,8 +242,8 @@ func TestLayerNormOfEqualValues(t *testing.T) {
 				for _, backward := range layerNormBackwards {
 					got := backward(target{backend: d}, x, w, b, dy, 1e-5)
 					eps := map[mlxc.DType]float64{mlxc.Float32: 1e-6, mlxc.Float16: 1e-3, mlxc.BFloat16: 8e-3}[dtype]
-					within(t, dx, floats(t, got[0]), eps)
-					require.Equal(t, make([]float32, width), floats(t, got[1]))
+					within(t, dx, mlxtest.Floats(t, got[0]), eps)
+					require.Equal(t, make([]float32, width), mlxtest.Floats(t, got[1]))
 				}
 			}
 		}
@@ -254,7 +255,7 @@ func TestLayerNormOfNonFiniteValues(t *testing.T) {
 	for name, bad := range map[string]float32{"NaN": float32(math.NaN()), "infinity": float32(math.Inf(1))} {
 		for _, width := range []int{100, 9000} {
 			t.Run(fmt.Sprintf("%s/%d", name, width), func(t *testing.T) {
-				data := floats(t, normal(1, mlxc.Float32, 3, width))
+				data := mlxtest.Floats(t, normal(1, mlxc.Float32, 3, width))
 				data[width+7] = bad
 				x, dy := mlxc.FromSlice(data, 3, width), normal(2, mlxc.Float32, 3, width)
 				w, b := normal(3, mlxc.Float32, width), normal(4, mlxc.Float32, width)
@@ -264,13 +265,13 @@ func TestLayerNormOfNonFiniteValues(t *testing.T) {
 					for _, backward := range layerNormBackwards {
 						got := backward(target{backend: d}, x, w, b, dy, 1e-5)
 						for i := range want {
-							theirs, ours := floats(t, want[i]), floats(t, got[i])
+							theirs, ours := mlxtest.Floats(t, want[i]), mlxtest.Floats(t, got[i])
 							for j := range theirs {
 								require.Equal(t, math.IsNaN(float64(theirs[j])), math.IsNaN(float64(ours[j])),
 									"gradient %d, element %d", i, j)
 							}
 						}
-						for j, v := range floats(t, got[0]) {
+						for j, v := range mlxtest.Floats(t, got[0]) {
 							require.Equal(t, j/width == 1, math.IsNaN(float64(v)), "dx, element %d", j)
 						}
 					}
@@ -290,7 +291,7 @@ func TestLayerNormGradientIsReproducible(t *testing.T) {
 				for range 20 {
 					var again [][]float32
 					for _, g := range backward(target{backend: d}, x, w, b, dy, 1e-5) {
-						again = append(again, floats(t, g))
+						again = append(again, mlxtest.Floats(t, g))
 					}
 					if first == nil {
 						first = again
@@ -383,7 +384,7 @@ func TestLayerNormWithoutACompiler(t *testing.T) {
 	_, got, err := mlxc.VJP(affine(true, true, 1e-5, LayerNorm), arrays{x, w, b}, arrays{dy})
 	require.NoError(t, err)
 	for i := range want {
-		require.Equal(t, floats(t, want[i]), floats(t, got[i]))
+		require.Equal(t, mlxtest.Floats(t, want[i]), mlxtest.Floats(t, got[i]))
 	}
 	require.Equal(t, launches, customkernels.LaunchCount())
 }

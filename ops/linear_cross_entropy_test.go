@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -74,7 +75,7 @@ func TestLinearCrossEntropyDoesNotOverflow(t *testing.T) {
 		return arrays{LinearCrossEntropy(hidden, args[0], targets, CrossEntropyConfig{})}
 	})(arrays{mlxc.Zeros(mlxc.Float16, 4, 1)})
 	require.NoError(t, err)
-	require.Equal(t, []float32{-0.75 * h, 0.25 * h, 0.25 * h, 0.25 * h}, floats(t, grads[0]))
+	require.Equal(t, []float32{-0.75 * h, 0.25 * h, 0.25 * h, 0.25 * h}, mlxtest.Floats(t, grads[0]))
 }
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyDoesNotOverflow)
@@ -92,7 +93,7 @@ func TestLinearCrossEntropyOfSmallAndLargeCotangents(t *testing.T) {
 		primals := arrays{hidden.AsType(dtype), weight.AsType(dtype)}
 		_, grads, err := mlxc.VJP(f, primals, arrays{mlxc.FromSlice(cotangents)})
 		require.NoError(t, err)
-		return floats(t, grads[0]), floats(t, grads[1])
+		return mlxtest.Floats(t, grads[0]), mlxtest.Floats(t, grads[1])
 	}
 	for _, slice := range []int{70, classes} {
 		ours := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: ReductionNone}, slice))
@@ -132,7 +133,7 @@ func TestLinearCrossEntropyIgnoresRows(t *testing.T) {
 		f := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: ReductionNone}, 4))
 		_, grads, err := mlxc.VJP(f, arrays{hidden, weight}, arrays{mlxc.FromSlice([]float32{1, bad, 0.5, -1})})
 		require.NoError(t, err)
-		return [][]float32{floats(t, grads[0]), floats(t, grads[1])}
+		return [][]float32{mlxtest.Floats(t, grads[0]), mlxtest.Floats(t, grads[1])}
 	}
 	want := gradients(0)
 	for _, bad := range []float32{1e6, inf, nan32} {
@@ -147,7 +148,7 @@ func TestLinearCrossEntropyOfLogitsFarBelowZero(t *testing.T) {
 	const rows, classes = 3, 8
 	hidden, weight := mlxc.Ones(mlxc.Float32, rows, 1), mlxc.Full(mlxc.Float32, mlxc.Scalar[float32](-200), classes, 1)
 	loss := linearCrossEntropy(hidden, weight, someTargets(rows, classes), CrossEntropyConfig{}, 3)
-	require.InDelta(t, math.Log(classes), floats(t, loss)[0], 1e-6)
+	require.InDelta(t, math.Log(classes), mlxtest.Floats(t, loss)[0], 1e-6)
 }
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyOfLogitsFarBelowZero)

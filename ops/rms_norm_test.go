@@ -10,18 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 type arrays = []*mlxc.Array
-
-func floats(t testing.TB, a *mlxc.Array) []float32 {
-	t.Helper()
-	v, err := mlxc.ToSlice[float32](a.AsType(mlxc.Float32))
-	require.NoError(t, err)
-	return v
-}
 
 func normal(seed uint64, d mlxc.DType, shape ...int) *mlxc.Array {
 	return mlxc.RandomNormal(mlxc.RandomKey(seed), d, shape...)
@@ -35,7 +29,7 @@ func closeTo(t testing.TB, want, got *mlxc.Array) {
 	require.Equal(t, want.Shape(), got.Shape())
 	require.Equal(t, want.DType(), got.DType())
 	eps := map[mlxc.DType]float64{mlxc.Float32: 1e-5, mlxc.Float16: 4e-3, mlxc.BFloat16: 3e-2}[want.DType()]
-	w, g := floats(t, want), floats(t, got)
+	w, g := mlxtest.Floats(t, want), mlxtest.Floats(t, got)
 	largest := 1.0
 	for _, v := range w {
 		largest = max(largest, math.Abs(float64(v)))
@@ -176,7 +170,7 @@ func TestRMSNormWithoutElements(t *testing.T) {
 		_, grads, err := mlxc.VJP(norm(true, 1e-5, RMSNorm), arrays{x, w}, arrays{x})
 		require.NoError(t, err)
 		require.Equal(t, shape, grads[0].Shape())
-		require.Equal(t, make([]float32, shape[1]), floats(t, grads[1]))
+		require.Equal(t, make([]float32, shape[1]), mlxtest.Floats(t, grads[1]))
 	}
 }
 
@@ -209,11 +203,11 @@ func TestRMSNormGradientIsReproducible(t *testing.T) {
 			x, w, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 1025), normal(3, dtype, 199, 1025)
 			for _, backward := range rmsNormBackwards {
 				first := backward(target{backend: d}, x, w, dy, 1e-5)
-				dx, dw := floats(t, first[0]), floats(t, first[1])
+				dx, dw := mlxtest.Floats(t, first[0]), mlxtest.Floats(t, first[1])
 				for range 19 {
 					again := backward(target{backend: d}, x, w, dy, 1e-5)
-					require.Equal(t, dx, floats(t, again[0]))
-					require.Equal(t, dw, floats(t, again[1]))
+					require.Equal(t, dx, mlxtest.Floats(t, again[0]))
+					require.Equal(t, dw, mlxtest.Floats(t, again[1]))
 				}
 			}
 		}
@@ -260,7 +254,7 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 	x, w := normal(1, mlxc.Float32, 8, 300).Square(), normal(2, mlxc.Float32, 300)
 	_, want, err := mlxc.VJP(norm(true, 1e-5, RMSNorm), arrays{x, w}, arrays{x})
 	require.NoError(t, err)
-	dx, dw := floats(t, want[0]), floats(t, want[1])
+	dx, dw := mlxtest.Floats(t, want[0]), mlxtest.Floats(t, want[1])
 	lazy := normal(1, mlxc.Float32, 8, 300).Square()
 	var wg sync.WaitGroup
 	errs := make(chan error, 64)

@@ -23,9 +23,9 @@ type launchFunc func(k *customkernels.Kernel, l customkernels.Launch, inputs []*
 // currentTarget returns the backend of the current stream as a target.
 func currentTarget() target { return target{backend: mlxc.CurrentBackend()} }
 
-func (on target) launch(k *customkernels.Kernel, l customkernels.Launch, inputs ...*mlxc.Array) []*mlxc.Array {
-	if on.intercept != nil {
-		return on.intercept(k, l, inputs)
+func (t target) launch(k *customkernels.Kernel, l customkernels.Launch, inputs ...*mlxc.Array) []*mlxc.Array {
+	if t.intercept != nil {
+		return t.intercept(k, l, inputs)
 	}
 	return k.Launch(l, inputs...)
 }

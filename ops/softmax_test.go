@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -46,7 +47,7 @@ func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%v/%dx%d", dtype, rows, width), func(t *testing.T) {
 					x := normal(1, dtype, rows, width).MulScalar(3)
-					values := floats(t, x)
+					values := mlxtest.Floats(t, x)
 					want := make([]float64, len(values))
 					for r := range rows {
 						row, sum := values[r*width:][:width], 0.0
@@ -66,7 +67,7 @@ func TestSoftmaxForwardInEveryGeometry(t *testing.T) {
 							mlxc.Float32: 0x1p-24, mlxc.Float16: 0x1p-11, mlxc.BFloat16: 0x1p-8,
 						}[dtype]
 						least := map[mlxc.DType]float64{mlxc.Float16: 0x1p-25}[dtype]
-						for i, got := range floats(t, y) {
+						for i, got := range mlxtest.Floats(t, y) {
 							inDelta(t, want[i], float64(got), want[i]*(half+5e-6)+least, "%v, element %d", d, i)
 						}
 					}
@@ -88,8 +89,8 @@ func TestSoftmaxByHand(t *testing.T) {
 		y, dx, err := mlxc.VJP(unary(Softmax), arrays{x}, arrays{dy})
 		require.NoError(t, err)
 		eps := map[mlxc.DType]float64{mlxc.Float32: 1e-7, mlxc.Float16: 1e-3, mlxc.BFloat16: 8e-3}[dtype]
-		require.InDeltaSlice(t, []float32{0.125, 0.125, 0.25, 0.5}, floats(t, y[0]), eps)
-		require.InDeltaSlice(t, []float32{0.0625, -0.1875, 0.375, -0.25}, floats(t, dx[0]), eps)
+		require.InDeltaSlice(t, []float32{0.125, 0.125, 0.25, 0.5}, mlxtest.Floats(t, y[0]), eps)
+		require.InDeltaSlice(t, []float32{0.0625, -0.1875, 0.375, -0.25}, mlxtest.Floats(t, dx[0]), eps)
 	}
 }
 
@@ -101,7 +102,7 @@ func TestSoftmaxOfInfinities(t *testing.T) {
 	x := mlxc.FromSlice([]float32{0, inf, 0, inf, inf, inf}, 2, 3)
 	_, dx, err := mlxc.VJP(unary(Softmax), arrays{x}, arrays{mlxc.FromSlice([]float32{1, 5, 3, 1, 1, 1}, 2, 3)})
 	require.NoError(t, err)
-	got := floats(t, dx[0])
+	got := mlxtest.Floats(t, dx[0])
 	require.Equal(t, []float32{-0.5, 0, 0.5}, got[:3])
 	for _, v := range got[3:] {
 		require.True(t, math.IsNaN(float64(v)))
@@ -181,9 +182,9 @@ func TestSoftmaxGradientIsReproducible(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		y, dy := normal(1, dtype, 199, 1025), normal(2, dtype, 199, 1025)
 		for _, d := range backends {
-			want := floats(t, softmaxBackward(target{backend: d}, y, dy))
+			want := mlxtest.Floats(t, softmaxBackward(target{backend: d}, y, dy))
 			for range 19 {
-				require.Equal(t, want, floats(t, softmaxBackward(target{backend: d}, y, dy)))
+				require.Equal(t, want, mlxtest.Floats(t, softmaxBackward(target{backend: d}, y, dy)))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
@@ -28,12 +29,12 @@ func TestTransposeInEveryGeometry(t *testing.T) {
 					flat := normal(1, dtype, n+1)
 					for first := range 2 {
 						x := flat.Slice([]int{first}, []int{first + n}, nil).Reshape(shape...)
-						want := floats(t, mlxTranspose(x))
+						want := mlxtest.Floats(t, mlxTranspose(x))
 						for _, d := range backends {
 							got := transpose(target{backend: d}, x)
 							require.Equal(t, []int{matrices, columns, rows}, got.Shape())
 							require.Equal(t, dtype, got.DType())
-							equal := slices.Equal(want, floats(t, got))
+							equal := slices.Equal(want, mlxtest.Floats(t, got))
 							require.True(t, equal, "%v %v from %d on %v", dtype, shape, first, d)
 						}
 					}
@@ -47,9 +48,9 @@ func TestTransposeInEveryGeometry(t *testing.T) {
 func TestTransposeOfManyMatrices(t *testing.T) {
 	long.Only(t, "65,537 threadgroups of 256 threads")
 	x := normal(1, mlxc.BFloat16, 65537, 16, 16)
-	want := floats(t, mlxTranspose(x))
+	want := mlxtest.Floats(t, mlxTranspose(x))
 	for _, d := range backends {
-		require.True(t, slices.Equal(want, floats(t, transpose(target{backend: d}, x))), "%v", d)
+		require.True(t, slices.Equal(want, mlxtest.Floats(t, transpose(target{backend: d}, x))), "%v", d)
 	}
 }
 

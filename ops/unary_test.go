@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -158,7 +159,7 @@ func testUnaryWithoutCompiler(t *testing.T, ours, theirs func(x *mlxc.Array) *ml
 	before := customkernels.LaunchCount()
 	y, got, err := mlxc.VJP(unary(ours), arrays{x}, arrays{dy})
 	require.NoError(t, err)
-	require.Equal(t, floats(t, wantY[0]), floats(t, y[0]))
-	require.Equal(t, floats(t, want[0]), floats(t, got[0]))
+	require.Equal(t, mlxtest.Floats(t, wantY[0]), mlxtest.Floats(t, y[0]))
+	require.Equal(t, mlxtest.Floats(t, want[0]), mlxtest.Floats(t, got[0]))
 	require.Equal(t, before, customkernels.LaunchCount())
 }
