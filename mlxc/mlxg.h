@@ -42,8 +42,8 @@ typedef struct {
   uintptr_t scope;
 } mlxg_results;
 
-// mlxg_members holds the arguments of a Go function: new handles, which the function owns. scope is the calling
-// thread's.
+// mlxg_members holds the arguments of a Go function: new handles, which the function owns. scope is the id of the
+// calling thread's innermost scope, or 0.
 typedef struct {
   void** handles;
   size_t n;
@@ -57,12 +57,12 @@ typedef struct {
   int (*call_custom)(uintptr_t id, mlxg_members* primals, mlxg_members* cotangents, mlxg_members* outputs, void* out);
   int (*call_jvp)(uintptr_t id, mlxg_members* primals, mlxg_members* tangents, void* out);
   int (*call_vmap)(uintptr_t id, mlxg_members* args, int* axes, void* out);
-  // The number of ids for mlxg_take_released, plus the number of views. Accesses are atomic.
+  // The number of ids that mlxg_take_released may return: released ids and ids of views. Accesses are atomic.
   int32_t* releasable;
   // The remedy in error messages about the set-up, such as "run ./build.sh setup".
   const char* remedy;
-  // mlxg_shutdown calls this with the graph lock held when MLX has ended. Go then calls no function that returns an
-  // error or nothing.
+  // mlxg_shutdown calls this when MLX has ended, with the graph lock held. From then on, Go's side of functions with an
+  // error message returns MLXG_SHUT_DOWN, and Go's side of void functions does nothing; neither calls the library.
   void (*ended)(void);
 } mlxg_go;
 
@@ -70,11 +70,11 @@ typedef struct {
 // functions.
 char* mlxg_init(const mlxg_go* go);
 
-// mlxg_shutdown ends MLX. It takes the graph lock and makes later evaluations fail, waits for the work on all streams
-// and for the calls that wait for the work, and clears the streams and the cache. Arrays are not destroyed after it. It
-// returns true if this is done within the given time. Otherwise the shutdown continues, and another call waits again.
-// *err, which the caller frees, is the condition that it waits for; or, when it is done, the first unreported error or
-// NULL.
+// mlxg_shutdown ends MLX: it makes later evaluations fail, waits for the work on all streams and for the threads that
+// read its results, and clears the streams and the cache. Arrays are not destroyed afterwards. If all is done within
+// the given time, it returns true, and *err is the first unreported error of the work, or NULL. Otherwise it returns
+// false, and *err names the current wait, such as "the work on Stream(Device(cpu, 0), 0)". The shutdown then continues
+// on another thread, and the next call waits again. The caller frees *err.
 bool mlxg_shutdown(int milliseconds, char** err);
 // MLXG_SHUT_DOWN is the error of every function after mlxg_shutdown.
 #define MLXG_SHUT_DOWN "MLX was shut down"
@@ -87,13 +87,13 @@ typedef struct {
 
 mlxg_version_set mlxg_versions(void);
 
-// The graph lock is re-entrant. Calls that can reach Go use mlxg_enter and mlxg_leave, and Go defers mlxg_leave; other
-// calls lock and unlock within libmlxg.
+// The graph lock is re-entrant. Functions that may call a Go function take it with mlxg_enter, and Go code defers
+// mlxg_leave. All other functions lock and unlock within one call.
 int mlxg_waiting(void);  // number of threads that wait for the lock
 
 // mlxg_enter takes the graph lock and makes the thread's current stream MLX's default stream, on which transforms add
-// nodes. It returns the number of mlxg_enter calls of this thread that were open before. mlxg_leave reports whether the
-// thread is stale.
+// nodes. It returns the depth before the call: the number of this thread's mlxg_enter calls without their mlxg_leave.
+// mlxg_leave reports whether the thread is stale.
 int mlxg_enter(void);
 bool mlxg_leave(void);
 int mlxg_enter_depth(void);
@@ -103,8 +103,8 @@ int mlxg_enter_depth(void);
 void mlxg_mark_stale(void);
 bool mlxg_is_stale(void);
 
-// The calling thread's current stream and scope. A NULL stream is the default of the process. mlxg_real_stream returns
-// that default instead of NULL or the placeholder GPU.
+// The calling thread's current stream and scope. NULL means the default stream of the process. mlxg_real_stream returns
+// that default for NULL and for the placeholder GPU. The swap functions return the previous value.
 void* mlxg_real_stream(void);
 void* mlxg_swap_stream(void* stream);
 uintptr_t mlxg_swap_scope(uintptr_t scope);
@@ -155,9 +155,9 @@ char* mlxg_set_metal_library(const char* path);
 char* mlxg_start_metal_capture(const char* path);
 char* mlxg_stop_metal_capture(void);
 
-// mlxg_depends returns an array equal to a that is computed after the others. With wait set, and if a is itself such an
-// array, its evaluation waits until the device has passed a: a device's queue keeps the memory of all work that the
-// device has not reached.
+// mlxg_depends returns an array equal to a that is computed after the others. wait limits the memory of a chain, in
+// which a is the result of another mlxg_depends with wait set: evaluation of the new array blocks until the device has
+// computed a. Without it the host may run far ahead, and all work in the device's queue keeps its memory.
 mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait);
 
 // Arrays.
@@ -182,8 +182,8 @@ mlxg_result mlxg_array_view(void* data, const int* shape, int ndim, int dtype, u
 char* mlxg_strides(void* a, int64_t* strides);
 // mlxg_array_free destroys n handles if the graph lock is free, or if wait is set. It reports whether it did.
 bool mlxg_array_free(const uintptr_t* handles, size_t n, bool wait);
-// mlxg_return appends the results of a Go function to results, a std::vector of the calling C++ function. The handles
-// stay Go's.
+// mlxg_return appends the results of a Go function to results, a std::vector of the calling C++ function. Go keeps the
+// handles and frees them.
 void mlxg_return(void* results, const uintptr_t* handles, size_t n);
 
 // mlxg_eval evaluates and waits. It holds the graph lock while it submits the work, and not while the work runs.
@@ -196,16 +196,16 @@ char* mlxg_tostring(void* a, char** text);
 char* mlxg_synchronize(void* stream);
 // mlxg_available reports whether a has been computed.
 bool mlxg_available(void* a);
-// mlxg_find_id searches computed ids for one out of the range 0 … last, after adding wrap to negative ids. It returns
-// the row-major index of the first such id and stores the id, or returns MLXG_NO_ID or MLXG_NOT_COMPUTED.
+// mlxg_find_id finds the first id outside 0 … last, after adding wrap to negative ids. It returns its row-major index
+// and stores it in *id. It returns MLXG_NO_ID if there is none, or MLXG_NOT_COMPUTED if ids has not been computed.
 #define MLXG_NO_ID -1
 #define MLXG_NOT_COMPUTED -2
 int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t last, int64_t* id);
 // mlxg_traced reports whether a depends on an argument of a running transform.
 bool mlxg_traced(void* a);
 
-// Go functions and pinned memory that MLX uses have an id. mlxg_take_released returns up to cap ids that MLX no longer
-// uses. There are none while mlxg_go.releasable is 0.
+// Each Go function and each pinned memory block that MLX uses has an id. mlxg_take_released writes up to cap ids that
+// MLX no longer uses and returns their number. It need not be called while *mlxg_go.releasable is 0.
 size_t mlxg_take_released(uintptr_t* ids, size_t cap);
 
 // The functions from here to mlxg_vmap call mlxg_enter. The caller calls mlxg_leave.
@@ -216,7 +216,7 @@ mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* t
 // A rule with the id 0 is derived from fun.
 mlxg_results mlxg_custom_function(
     uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n);
-// again is called instead of fun when the gradient is computed.
+// The forward pass calls fun. The gradient calls again, which recomputes the same results.
 mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n);
 // mlxg_vmap maps fun over one axis of each argument. −1 in in_axes and MLXG_UNMAPPED in out_axes mean no axis.
 // n_out = 0 means axis 0 of every output.
@@ -269,7 +269,7 @@ typedef void (*mlxg_release_fn)(void* ctx);
 
 // mlxg_primitive_call adds a host function. dims holds, for each output, the number of axes and the shape. prepare, run
 // and release have the types above; Go passes them as plain pointers. It owns ctx: release is called once, on any
-// thread, also after an error.
+// thread, also after an error. mlxg_release releases ctx if mlxg_primitive_call is not called.
 mlxg_results mlxg_primitive_call(
     const char* name,
     void* ctx,
@@ -297,8 +297,8 @@ void* mlxg_metal_kernel_new(
     bool contiguous,
     bool atomic_outputs,
     char** err);
-// Launches run the function `function` of code, a cubin or PTX, if code_size is not 0. A launch in an exported graph
-// has the text, with exported_header instead of header.
+// If code_size is not 0, launches run the function `function` of code, a cubin or PTX. Launches in an exported graph
+// have the text instead, with exported_header in place of header.
 void* mlxg_cuda_kernel_new(
     const char* name,
     const char* inputs,
