@@ -141,6 +141,27 @@ func TestExcerpts(t *testing.T) {
 	}
 }
 
+// Python in the documents compiles. The test does not run it, because that needs Python's MLX.
+func TestPython(t *testing.T) {
+	python := skip.Program(t, skip.Python)
+	dir := t.TempDir()
+	var files []string
+	for _, p := range pages(t) {
+		for i, b := range p.blocks {
+			if b.language == "python" {
+				name := fmt.Sprintf("%s, block %d", strings.ReplaceAll(p.path, "/", "_"), i)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(b.code), 0o644))
+				files = append(files, name)
+			}
+		}
+	}
+	require.NotEmpty(t, files)
+	compile := exec.Command(python, append([]string{"-m", "py_compile"}, files...)...)
+	compile.Dir = dir
+	out, err := compile.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
 // parts returns the lines between omissions, without indentation.
 func parts(code string) []string {
 	var out []string

@@ -31,13 +31,14 @@ const (
 	Zig             Tool = "zig"              // a Zig compiler that set-up knows for this platform
 	TrafficCompiler Tool = "traffic-compiler" // the compiler of ops/testdata/traffic.md
 	Chromium        Tool = "chromium"         // the browser
+	Python          Tool = "python3"          // the python3 command
 	GPU             Tool = "gpu"              // a GPU that MLX can use
 	CUDA            Tool = "cuda"             // an NVIDIA GPU that MLX can use
 	Metal           Tool = "metal"            // an Apple GPU that MLX can use
 	NVRTC           Tool = "nvrtc"            // the compiler library of CUDA, in a folder of build.sh
 )
 
-var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, Chromium, GPU, CUDA, Metal, NVRTC}
+var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, Chromium, Python, GPU, CUDA, Metal, NVRTC}
 
 // required reports whether MLXGRAD_REQUIRE lists the tool. It returns an error if the list has an unknown name.
 func required(tool Tool) (bool, error) {
