@@ -148,14 +148,18 @@ func TestGradientsFindsMistakes(t *testing.T) {
 		},
 	} {
 		for kind, reference := range references() {
-			t.Run(name+" by "+kind, func(t *testing.T) {
-				got := record(t, "TestOfAUser", func(t testing.TB) { Gradients(t, scaledSquare(test.change), reference, rowsAndWeight()) })
-				require.Len(t, got, 1)
-				t.Log(got[0])
-				require.True(t, strings.HasPrefix(got[0], test.place), got[0])
-				require.Regexp(t, test.message, got[0])
-				require.Contains(t, got[0], "go test -run '^TestOfAUser$' -compare.case='float32 d=")
-			})
+			like := rowsAndWeight()
+			like.MLX = scaledSquare(nil) // its errors are allowed as well
+			for with, c := range map[string]Case{"": rowsAndWeight(), " and MLX": like} {
+				t.Run(name+" by "+kind+with, func(t *testing.T) {
+					got := record(t, "TestOfAUser", func(t testing.TB) { Gradients(t, scaledSquare(test.change), reference, c) })
+					require.Len(t, got, 1)
+					t.Log(got[0])
+					require.True(t, strings.HasPrefix(got[0], test.place), got[0])
+					require.Regexp(t, test.message, got[0])
+					require.Contains(t, got[0], "go test -run '^TestOfAUser$' -compare.case='float32 d=")
+				})
+			}
 		}
 	}
 }
