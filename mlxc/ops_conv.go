@@ -113,8 +113,8 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	if c.Groups < 1 {
 		return fail(fmt.Errorf("Groups is %d: it must be at least 1", c.Groups))
 	}
-	// MLX's gradients have wrong shapes for asymmetric padding (fault conv-gradient-asymmetric-padding), and some do
-	// not exist for a dilated input with a stride above 1.
+	// MLX's gradients have wrong shapes for asymmetric padding (fault conv-gradient-asymmetric-padding), in 0.32.4 only
+	// for a dilated input, and some do not exist for a dilated input with a stride above 1.
 	if input.Err() == nil && weight.Err() == nil &&
 		(separate || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 &&
 			slices.Max(c.Stride) > 1) {
