@@ -87,7 +87,7 @@ func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array)
 // threadgroups and whether all are full.
 func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array) []byte {
 	key := make([]byte, 0, keySize)
-	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore) {
+	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory) {
 		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
 	}
 	key = strconv.AppendBool(strconv.AppendBool(key, l.fullGroups()), l.sameSimdgroups())
@@ -105,27 +105,27 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source, err := k.cudaSource(text)
+	source, err := k.cudaSource(text, l)
 	if err != nil {
 		return "", err
 	}
-	library, err := cudaLibrary()
+	library, err := cudaLibrary(l)
 	return cudaProgram(library, source, l, k.name), err
 }
 
 // cudaLibrary returns Metal's standard library for CUDA. Its float32 matrix products use TF32 if MLX's do.
-func cudaLibrary() (string, error) {
+func cudaLibrary(l Launch) (string, error) {
 	library, err := metalstd.CUDA()
 	tf32 := 0
 	if mlxc.TF32Enabled() {
 		tf32 = 1
 	}
-	return fmt.Sprintf("#define MLXG_TF32 %d\n%s", tf32, library), err
+	return fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_DYNAMIC_MEMORY %d\n%s", tf32, l.ThreadgroupMemory, library), err
 }
 
 // cudaSource returns the CUDA translation of a launch's Metal source.
-func (k *Kernel) cudaSource(text string) (*translate.CUDASource, error) {
-	source, err := translate.CUDA(text)
+func (k *Kernel) cudaSource(text string, l Launch) (*translate.CUDASource, error) {
+	source, err := translate.CUDA(text, l.ThreadgroupMemory > 0)
 	if err != nil {
 		return nil, k.loaded.MapParseError(text, err)
 	}
@@ -138,11 +138,11 @@ func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) 
 	if err != nil {
 		return nil, err
 	}
-	source, err := k.cudaSource(text)
+	source, err := k.cudaSource(text, l)
 	if err != nil {
 		return nil, err
 	}
-	library, err := cudaLibrary()
+	library, err := cudaLibrary(l)
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +168,8 @@ func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) 
 		Prelude: []string{library, source.Header},
 		Header:  fmt.Sprintf("#define %s __launch_bounds__(%s) %[1]s\n", function, l.launchBounds()),
 		Body:    fmt.Sprintf("\n#undef %s\n%s", function, body),
+
+		SharedMemory: l.ThreadgroupMemory,
 	}
 	// MLX passes shapes and strides only to kernels that it compiles itself.
 	if !source.UsesMetadata {

@@ -72,6 +72,9 @@ type Launch struct {
 	// It limits the registers per thread, as minBlocksPerMultiprocessor of __launch_bounds__ does. 0 sets no limit.
 	// Other devices ignore it.
 	MinGroupsPerCore int
+	// ThreadgroupMemory is the size in bytes of the kernel's threadgroup variables on an NVIDIA GPU, if they exceed
+	// 48 KiB. Each variable takes a multiple of 1024 bytes. 0 leaves the size to the compiler. Other devices ignore it.
+	ThreadgroupMemory int
 	// Template holds the function's template arguments, by name. An argument may be omitted if the parameter's default
 	// is a type, a number or a bool.
 	Template []mlxc.TemplateArg

@@ -60,9 +60,10 @@ func forwardGroupsPerCore(b mlxc.Backend, dtype mlxc.DType, width int) int {
 
 // attentionGeometry is the launch geometry of an attention kernel, in the terms of attention.h.
 type attentionGeometry struct {
-	lanes, simdgroups int
+	lanes, simdgroups int  // lanes may be a warpgroup's
 	paired            bool // pairs of simdgroups share rows
 	blockM, blockN    int
+	memory            int // Launch.ThreadgroupMemory
 }
 
 // rowFootprint is the number of elements per row that a simdgroup keeps in registers while it iterates over panels.
@@ -70,8 +71,13 @@ type rowFootprint struct{ inputs, accumulators int }
 
 // attentionGeometryFor returns the geometry of a kernel with this footprint for `length` rows.
 func attentionGeometryFor(
-	b mlxc.Backend, dtype mlxc.DType, headDim, valueDim, length int, footprint rowFootprint,
+	on target, dtype mlxc.DType, headDim, valueDim, length int, footprint rowFootprint,
+	masked bool,
 ) attentionGeometry {
+	b := on.backend
+	if on.warpgroups && dtype.Size() == 2 && !masked && length > 8 && wide64(headDim) && wide64(valueDim) {
+		return warpgroupGeometry(headDim, valueDim, footprint)
+	}
 	t := attentionTuning[b]
 	g := attentionGeometry{lanes: t.lanes, simdgroups: t.simdgroups, blockM: t.minBlockM, blockN: t.minBlockM}
 	for g.blockM < t.maxBlockM && g.blockM*2*max(headDim, valueDim) <= t.blockElements {
@@ -111,4 +117,30 @@ func (g attentionGeometry) groups(length, sequences int) int {
 		return (length + rows - 1) / rows
 	}
 	return length/rows + sequences
+}
+
+// wide64 reports whether the tiles of a warpgroup support rows of this width.
+func wide64(width int) bool { return width == 64 || width == 128 }
+
+// warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes: 64 rows of 16 bits.
+// Panels of blockN rows have two buffers in dynamic shared memory. blockN is as large as the 255 registers of a lane
+// allow: about 24 hold addresses, and a column of scores takes half a register, two halves in backward kernels, and a
+// quarter for its rounded value.
+func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionGeometry {
+	const lanes, rows, available = 128, 64, 220
+	g := attentionGeometry{lanes: lanes, simdgroups: 2, blockM: rows, blockN: 128}
+	held, stored := rows*(footprint.inputs/2+footprint.accumulators)/lanes, 0
+	if footprint.accumulators == headDim+valueDim { // attention_dkv: StoredOperand
+		held, stored = rows*footprint.accumulators/lanes, g.simdgroups*rows*(headDim+valueDim)*2
+	}
+	perColumn := 3 // quarters of a register
+	if footprint.inputs > headDim {
+		perColumn = 5
+	}
+	for g.blockN > 32 && held+g.blockN*perColumn/4 > available {
+		g.blockN /= 2
+	}
+	const variables = 8 << 10 // smaller variables
+	g.memory = 2*g.blockN*(headDim+valueDim)*2 + stored + variables
+	return g
 }

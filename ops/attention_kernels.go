@@ -159,6 +159,8 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 	return customkernels.Launch{
 		Grid:        [3]int{g.groups(length, a.sequences) * g.threads(), heads, a.q.Dim(0)},
 		Threadgroup: [3]int{g.threads(), 1, 1},
+
+		ThreadgroupMemory: g.memory,
 		Template: attentionTemplate{
 			dtype: a.q.DType(), mask: a.mask.DType(),
 			capped: a.capped, masked: a.masked, paired: g.paired,
@@ -170,7 +172,7 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 
 // geometry returns the launch geometry of a kernel with this footprint for `length` rows.
 func (a attentionArgs) geometry(on target, length int, footprint rowFootprint) attentionGeometry {
-	return attentionGeometryFor(on.backend, a.q.DType(), a.q.Dim(3), a.v.Dim(3), length, footprint)
+	return attentionGeometryFor(on, a.q.DType(), a.q.Dim(3), a.v.Dim(3), length, footprint, a.masked)
 }
 
 // attentionForward returns out and the statistics m and l of each row, [batch, heads, queries, 2]: m is the largest
@@ -180,8 +182,11 @@ func attentionForward(on target, in attentionInputs, cfg AttentionConfig) (out, 
 		a := in.bind(on, cfg)
 		rows, heads, queries := in.q.Shape()[:3], in.q.Dim(1), in.q.Dim(2)
 		headDim, valueDim := in.q.Dim(3), in.v.Dim(3)
-		l := a.launch(a.geometry(on, queries, rowFootprint{inputs: headDim, accumulators: valueDim}), queries, heads)
-		l.MinGroupsPerCore = forwardGroupsPerCore(on.backend, in.q.DType(), max(headDim, valueDim))
+		g := a.geometry(on, queries, rowFootprint{inputs: headDim, accumulators: valueDim})
+		l := a.launch(g, queries, heads)
+		if g.memory == 0 {
+			l.MinGroupsPerCore = forwardGroupsPerCore(on.backend, in.q.DType(), max(headDim, valueDim))
+		}
 		l.Outputs = []mlxc.Output{
 			{Shape: append(rows[:3:3], valueDim), DType: in.q.DType()},
 			{Shape: append(rows[:3:3], 2), DType: mlxc.Float32},

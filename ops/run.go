@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -14,14 +15,26 @@ var backends = []mlxc.Backend{mlxc.BackendCPU, mlxc.BackendMetal, mlxc.BackendCU
 // A target is the destination of an operation's launches. It is a parameter of the functions that launch kernels, so
 // that tests and KernelLaunches can choose the geometry of another backend and record launches.
 type target struct {
-	backend   mlxc.Backend // selects the launch geometry
-	intercept launchFunc   // replaces Kernel.Launch if it is not nil
+	backend    mlxc.Backend // selects the launch geometry
+	warpgroups bool         // the backend is CUDA on a GPU with wgmma
+	intercept  launchFunc   // replaces Kernel.Launch if it is not nil
 }
 
 type launchFunc func(k *customkernels.Kernel, l customkernels.Launch, inputs []*mlxc.Array) []*mlxc.Array
 
 // currentTarget returns the backend of the current stream as a target.
-func currentTarget() target { return target{backend: mlxc.CurrentBackend()} }
+func currentTarget() target {
+	on := target{backend: mlxc.CurrentBackend()}
+	on.warpgroups = on.backend == mlxc.BackendCUDA && isHopper()
+	return on
+}
+
+// isHopper reports whether the first GPU has compute capability 9.0, for which MLX compiles kernels with the
+// instructions of sm_90a.
+var isHopper = sync.OnceValue(func() bool {
+	info, err := mlxc.GPU.Info(0)
+	return err == nil && fmt.Sprint(info["compute_capability_major"], info["compute_capability_minor"]) == "9 0"
+})
 
 func (t target) launch(k *customkernels.Kernel, l customkernels.Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 	if t.intercept != nil {

@@ -44,7 +44,7 @@
 //   CAPPED       the scores have a soft cap                 compile time: saves registers
 //   MASKED       there is a mask                            compile time: saves registers
 //   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
-//   LANES        lanes of a simdgroup                       1 or 32
+//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) without PAIRED and MASKED
 //   SIMDGROUPS   simdgroups of a threadgroup                threadgroup size LANES · SIMDGROUPS
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
 //   BLOCK_N      rows of a panel                            multiple of 8; device tiles: of 16
@@ -88,14 +88,17 @@ template <
     int VALUE_DIM>
 struct AttentionBlock {
   static constexpr constant int PARTS = PAIRED ? 2 : 1;
+  static constexpr constant int UNITS = LANES > 32 ? LANES / 32 : 1;  // of 32 lanes
   static constexpr constant int GROUP_ROWS = BLOCK_M * SIMDGROUPS / PARTS;
   static constexpr constant int PANEL_THREADS = LANES * SIMDGROUPS / PARTS;  // threads that share a panel
 
   typedef Tile<LANES, BLOCK_M, BLOCK_N> Scores;
   typedef Operand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;    // rows of q or k
   typedef Operand<LANES, T, BLOCK_M, VALUE_DIM / PARTS> ValueOperand;  // rows of v or do
-  typedef Tile<LANES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;             // sums of dq or dk
-  typedef Tile<LANES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;           // sums of o or dv
+  typedef StoredOperand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> StoredHeads;
+  typedef StoredOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS> StoredValues;
+  typedef Tile<LANES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;    // sums of dq or dk
+  typedef Tile<LANES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;  // sums of o or dv
   typedef Panel<LANES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM> HeadPanel;
   typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM> ValuePanel;
   typedef StoredStats<T, MASK_T, MASKED> Stored;
@@ -104,6 +107,7 @@ struct AttentionBlock {
   // Elements of threadgroup memory.
   static constexpr constant int HEAD_MEMORY = PARTS * HeadPanel::SIZE;
   static constexpr constant int VALUE_MEMORY = PARTS * ValuePanel::SIZE;
+  static constexpr constant int OPERAND_MEMORY = SIMDGROUPS * (StoredHeads::SIZE + StoredValues::SIZE) + 1;
   static constexpr constant int PARTIAL_MEMORY = PAIRED ? SIMDGROUPS * BLOCK_M * BLOCK_N / 2 : 1;
 
   Sizes sizes;
@@ -148,8 +152,8 @@ struct AttentionBlock {
       uint3 group,
       uint lane_index,
       uint simdgroup_index) {
-    lane = lane_index;
-    simdgroup = simdgroup_index;
+    lane = lane_index + simdgroup_index % UNITS * 32;
+    simdgroup = simdgroup_index / UNITS;
     part = simdgroup % PARTS;
     thread_index = simdgroup * LANES + lane;
     panel_thread = simdgroup / PARTS * LANES + lane;
@@ -267,8 +271,7 @@ struct AttentionBlock {
   // barrier between them.
   template <typename LEFT, typename RIGHT>
   void product(thread Scores& tile, thread LEFT& left, thread const RIGHT& right, threadgroup Vec<float, 2>* memory) {
-    fill(tile, 0);
-    multiply_add_transposed(tile, left, right, lane);
+    multiply_transposed(tile, left, right, lane);
     if (!PAIRED) {
       return;
     }

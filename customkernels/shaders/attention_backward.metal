@@ -63,11 +63,11 @@ template <
 
   typename Block::HeadOperand queries;
   typename Block::ValueOperand d_os;
-  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
-  load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+  load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
   RowStats stats[Scores::LANE_ROWS];
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
-    const int r = Scores::row(i, lane);
+    const int r = Scores::row(i, block.lane);
     stats[i] = {0, 0, 0, 0};
     if (r < block.rows) {
       const size_t at = block.row + r;
@@ -83,8 +83,10 @@ template <
     Scores s, d_ps;
     float sums[Scores::LANE_ROWS];
     block.product(s, queries, block.heads, score_memory);
-    block.score(s);
     block.product(d_ps, d_os, block.values, gradient_memory);
+    finish<1>(s);
+    block.score(s);
+    finish<0>(d_ps);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
         s.set(i, j, Block::probability(stats[i], s.get(i, j)) * d_ps.get(i, j));
@@ -98,8 +100,8 @@ template <
   }
 
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
-    const int r = Scores::row(i, lane);
-    if (r < block.rows && Scores::column(0, lane) == 0 && block.part == 0) {
+    const int r = Scores::row(i, block.lane);
+    if (r < block.rows && Scores::column(0, block.lane) == 0 && block.part == 0) {
       store(stats[i], row_stats_out + (block.row + r) * ROW_STATS_SIZE);
     }
   }
@@ -189,12 +191,12 @@ template <
   typename Block::HeadOperand queries;
   typename Block::ValueOperand d_os;
   typename Block::HeadTile sum;
-  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
-  load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+  load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
   fill(sum, 0);
   RowStats stats[Scores::LANE_ROWS];
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
-    stats[i] = load_row_stats(row_stats_in + block.row * ROW_STATS_SIZE, Scores::row(i, lane), block.rows);
+    stats[i] = load_row_stats(row_stats_in + block.row * ROW_STATS_SIZE, Scores::row(i, block.lane), block.rows);
   }
 
   block.walk(k, v, mask, key_memory, value_memory);
@@ -204,24 +206,31 @@ template <
     }
     Scores s, products, ds;
     block.product(s, queries, block.heads, score_memory);
+    block.product(ds, d_os, block.values, gradient_memory);
+    finish<1>(s);
     if (CAPPED) {
       products = s;
     }
     block.score(s);
-    block.product(ds, d_os, block.values, gradient_memory);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        const float p = Block::probability(stats[i], s.get(i, j));
-        ds.set(i, j, p * (ds.get(i, j) - stats[i].delta));
+        s.set(i, j, Block::probability(stats[i], s.get(i, j)));
+      }
+    }
+    finish<0>(ds);
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        ds.set(i, j, s.get(i, j) * (ds.get(i, j) - stats[i].delta));
       }
     }
     block.hide(ds, 0, key);
     block.uncap(ds, products);
-    multiply_add(sum, ds, block.heads, lane);
+    multiply_add(sum, ds, block.heads, block.lane);
+    finish<0>(sum);
   }
 
   multiply(sum, block.scoring.scale);
-  store(sum, dq + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
+  store(sum, dq + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
 }
 
 template <
@@ -259,6 +268,7 @@ template <
   threadgroup T query_memory[Block::HEAD_MEMORY];
   threadgroup T d_o_memory[Block::VALUE_MEMORY];
   threadgroup float stats_memory[Block::StatsPanel::SIZE];
+  threadgroup T operand_memory[Block::OPERAND_MEMORY];
   threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
   threadgroup Vec<float, 2> gradient_memory[Block::PARTIAL_MEMORY];
   Block block = {};
@@ -266,12 +276,13 @@ template <
     return;
   }
 
-  typename Block::HeadOperand keys;
-  typename Block::ValueOperand values;
+  typename Block::StoredHeads keys;
+  typename Block::StoredValues values;
   typename Block::HeadTile dk_sum;
   typename Block::ValueTile dv_sum;
-  load(keys, k + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
-  load(values, v + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  threadgroup T* const stored = operand_memory + block.simdgroup * (keys.SIZE + values.SIZE);
+  load(keys, stored, k + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+  load(values, stored + keys.SIZE, v + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
   fill(dk_sum, 0);
   fill(dv_sum, 0);
 
@@ -285,25 +296,29 @@ template <
       Scores s, products, ds;
       float deltas[Scores::LANE_COLUMNS];
       block.product(s, keys, block.heads, score_memory);
+      block.product(ds, values, block.values, gradient_memory);
+      finish<1>(s);
       if (CAPPED) {
         products = s;
       }
       block.score(s);
       block.probabilities(s, deltas);
       block.hide(s, 0, query);
-      multiply_add(dv_sum, s, block.values, lane);
-      block.product(ds, values, block.values, gradient_memory);
+      multiply_add(dv_sum, s, block.values, block.lane);
+      finish<1>(ds);
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
         for (int i = 0; i < Scores::LANE_ROWS; i++) {
           ds.set(i, j, s.get(i, j) * (ds.get(i, j) - deltas[j]));
         }
       }
       block.uncap(ds, products);
-      multiply_add(dk_sum, ds, block.heads, lane);
+      multiply_add(dk_sum, ds, block.heads, block.lane);
+      finish<1>(dv_sum);
+      finish<0>(dk_sum);
     }
   }
 
   multiply(dk_sum, block.scoring.scale);
-  store(dk_sum, dk + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
-  store(dv_sum, dv + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  store(dk_sum, dk + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+  store(dv_sum, dv + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
 }

@@ -86,7 +86,7 @@ template <
   }
 
   typename Block::HeadOperand queries;
-  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, lane);
+  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
   typename Block::ValueTile sum;
   fill(sum, 0);
   OnlineSoftmax<T, Scores> softmax;
@@ -100,13 +100,15 @@ template <
     Scores s;
     float rescale[Scores::LANE_ROWS];
     block.product(s, queries, block.heads, score_memory);
+    finish<0>(s);
     block.score(s);
     block.hide(s, -INFINITY, key);
     const bool is_one = softmax.add(s, rescale);
     if (!simd_all(is_one)) {  // new maxima are rare after the first panels
       multiply_rows(sum, rescale);
     }
-    multiply_add(sum, s, block.values, lane);
+    multiply_add(sum, s, block.values, block.lane);
+    finish<0>(sum);
   }
 
   float divisors[Scores::LANE_ROWS];
@@ -114,11 +116,11 @@ template <
     divisors[i] = softmax.sum[i] == 0 ? 1.0f : softmax.sum[i];  // all scores of a row that sees no key are −∞
   }
   divide_rows(sum, divisors);
-  store(sum, o + block.value_offset(block.row), VALUE_DIM, block.rows, lane);
+  store(sum, o + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
-    const int r = Scores::row(i, lane);
+    const int r = Scores::row(i, block.lane);
     // One of the lanes that share the row.
-    if (r < block.rows && Scores::column(0, lane) == 0 && block.part == 0) {
+    if (r < block.rows && Scores::column(0, block.lane) == 0 && block.part == 0) {
       const float m = softmax.maximum[i];
       statistics[2 * (block.row + r)] = m == -INFINITY ? 0.0f : m / block.scoring.unit;
       statistics[2 * (block.row + r) + 1] = softmax.sum[i];

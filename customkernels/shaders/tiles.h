@@ -8,6 +8,8 @@
 //                columns of a row per lane (tile_simdgroup.h). An executor whose matrix units have another shape
 //                defines MLXG_DEVICE_TILES and provides mlxg::tile, mlxg::panel, mlxg::operand and their products.
 //                Its products may round the left tile to T.
+//   LANES = 128  a simdgroup here is four of the device's. An executor with products for so many lanes defines
+//                MLXG_WARPGROUP_TILES. Its products are asynchronous: finish waits for them.
 //   LANES = 1    one thread has the whole tile: plain loops for a processor's vector units (tile_thread.h)
 //
 // A Panel is a tile of ROWS × COLUMNS elements of T, the right-hand operand of a product. An executor's panel may be
@@ -38,6 +40,12 @@ struct Panel;
 template <int LANES, typename T, int ROWS, int COLUMNS>
 struct Operand {
   Tile<LANES, ROWS, COLUMNS> tile;
+};
+
+// A StoredOperand is an Operand that may lie in threadgroup memory: SIZE elements for each simdgroup, 0 if it does not.
+template <int LANES, typename T, int ROWS, int COLUMNS>
+struct StoredOperand : Operand<LANES, T, ROWS, COLUMNS> {
+  static constexpr constant int SIZE = 0;
 };
 
 #ifdef MLXG_DEVICE_TILES
@@ -77,6 +85,74 @@ inline void multiply_add_transposed(
 #else
 #include "tile_simdgroup.h"
 #endif
+
+#ifdef MLXG_WARPGROUP_TILES
+
+template <int ROWS, int COLUMNS>
+struct Tile<128, ROWS, COLUMNS> : mlxg::warpgroup_tile<ROWS, COLUMNS> {};
+
+template <typename T, int ROWS, int COLUMNS, int STRIDE>
+struct Panel<128, T, ROWS, COLUMNS, STRIDE> : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE> {};
+
+template <int ROWS, int COLUMNS, int STRIDE>
+struct Panel<128, float, ROWS, COLUMNS, STRIDE> : mlxg::panel<float, ROWS, COLUMNS, STRIDE> {};
+
+template <typename T, int ROWS, int COLUMNS>
+struct Operand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_operand<T, ROWS, COLUMNS> {};
+
+template <typename T, int ROWS, int COLUMNS>
+inline void load(thread Operand<128, T, ROWS, COLUMNS>& left, device const T* from, int stride, int rows, uint lane) {
+  left.load(from, stride, rows, lane);
+}
+
+template <int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
+inline void multiply_add(
+    thread Tile<128, ROWS, COLUMNS>& sum,
+    thread Tile<128, ROWS, INNER>& left,
+    thread const Panel<128, T, INNER, COLUMNS, STRIDE>& right,
+    uint lane) {
+  mlxg::multiply_add(sum, left, right, lane);
+}
+
+template <int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
+inline void multiply_transposed(
+    thread Tile<128, ROWS, COLUMNS>& product,
+    thread Operand<128, T, ROWS, INNER>& left,
+    thread const Panel<128, T, COLUMNS, INNER, STRIDE>& right,
+    uint lane) {
+  mlxg::multiply_transposed(product, left, right, lane);
+}
+
+template <typename T, int ROWS, int COLUMNS>
+struct StoredOperand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_stored_operand<T, ROWS, COLUMNS> {};
+
+template <typename T, int ROWS, int COLUMNS>
+inline void load(
+    thread StoredOperand<128, T, ROWS, COLUMNS>& left,
+    threadgroup T* memory,
+    device const T* from,
+    int stride,
+    int rows,
+    uint lane) {
+  left.load(memory, from, stride, rows, lane);
+}
+
+template <int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
+inline void multiply_transposed(
+    thread Tile<128, ROWS, COLUMNS>& product,
+    thread StoredOperand<128, T, ROWS, INNER>& left,
+    thread const Panel<128, T, COLUMNS, INNER, STRIDE>& right,
+    uint lane) {
+  mlxg::multiply_transposed(product, left, right, lane);
+}
+
+template <int PENDING, int ROWS, int COLUMNS>
+inline void finish(thread Tile<128, ROWS, COLUMNS>& sum) {
+  mlxg::finish<PENDING>(sum);
+}
+
+#endif
+
 #include "tile_thread.h"
 
 // acquire blocks until all threads have finished with the panels' current tiles and the prefetched tiles have arrived.
@@ -125,6 +201,11 @@ inline void multiply_add_transposed(
   add_product<true>(sum, left.tile, right, lane);
 }
 
+// finish blocks until all products have been added to a tile. The `PENDING` products that began last may still run. A
+// kernel calls it before it reads the tile and before it overwrites the operands of the products.
+template <int PENDING, int LANES, int ROWS, int COLUMNS>
+inline void finish(thread Tile<LANES, ROWS, COLUMNS>&) {}
+
 // fill sets all elements.
 template <int LANES, int ROWS, int COLUMNS>
 inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
@@ -133,6 +214,17 @@ inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
       tile.set(i, j, value);
     }
   }
+}
+
+// multiply_transposed computes left · rightᵀ, with a panel of COLUMNS rows and INNER columns.
+template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
+inline void multiply_transposed(
+    thread Tile<LANES, ROWS, COLUMNS>& product,
+    thread Operand<LANES, T, ROWS, INNER>& left,
+    thread const Panel<LANES, T, COLUMNS, INNER, STRIDE>& right,
+    uint lane) {
+  fill(product, 0);
+  multiply_add_transposed(product, left, right, lane);
 }
 
 // load reads a tile from rows of device memory, `stride` elements apart. Rows at or beyond `rows` are zero.
@@ -156,6 +248,17 @@ inline void load(thread Tile<LANES, ROWS, COLUMNS>& tile, device const T* from, 
 template <int LANES, typename T, int ROWS, int COLUMNS>
 inline void load(thread Operand<LANES, T, ROWS, COLUMNS>& left, device const T* from, int stride, int rows, uint lane) {
   load(left.tile, from, stride, rows, lane);
+}
+
+template <int LANES, typename T, int ROWS, int COLUMNS>
+inline void load(
+    thread StoredOperand<LANES, T, ROWS, COLUMNS>& left,
+    threadgroup T*,
+    device const T* from,
+    int stride,
+    int rows,
+    uint lane) {
+  load(left, from, stride, rows, lane);
 }
 
 // store writes a tile to rows of device memory, `stride` elements apart. Rows at or beyond `rows` are not written.
@@ -202,8 +305,8 @@ inline void divide_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const fl
 }
 
 // row_max finds the largest element of each of the lane's rows.
-template <int ROWS, int COLUMNS>
-inline void row_max(thread Tile<32, ROWS, COLUMNS>& tile, thread float* largest) {
+template <int LANES, int ROWS, int COLUMNS>
+inline void row_max(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* largest) {
   for (int i = 0; i < tile.LANE_ROWS; i++) {
     float value = tile.get(i, 0);
     for (int j = 1; j < tile.LANE_COLUMNS; j++) {
@@ -234,8 +337,8 @@ inline void row_max(thread Tile<1, ROWS, COLUMNS>& tile, thread float* largest) 
 }
 
 // row_sum sums each of the lane's rows.
-template <int ROWS, int COLUMNS>
-inline void row_sum(thread Tile<32, ROWS, COLUMNS>& tile, thread float* sums) {
+template <int LANES, int ROWS, int COLUMNS>
+inline void row_sum(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* sums) {
   for (int i = 0; i < tile.LANE_ROWS; i++) {
     float value = 0;
     for (int j = 0; j < tile.LANE_COLUMNS; j++) {

@@ -32,9 +32,10 @@ type CUDASource struct {
 const GridInput = "mlxg_grid"
 
 // CUDA rewrites the complete text that MLX generates for a kernel into CUDA, by the same steps as [Host]. Functions
-// and constants become device functions and device constants.
-func CUDA(text string) (*CUDASource, error) {
-	h, err := rewrite(text, "unroll")
+// and constants become device functions and device constants. With dynamicMemory, threadgroup variables lie in dynamic
+// shared memory of MLXG_DYNAMIC_MEMORY bytes.
+func CUDA(text string, dynamicMemory bool) (*CUDASource, error) {
+	h, err := rewrite(text, "unroll", dynamicMemory)
 	if err != nil {
 		return nil, err
 	}

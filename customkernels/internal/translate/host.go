@@ -45,7 +45,7 @@ type HostBuffer struct {
 // conditionals holds the lines in which both values of a conditional operator are converted to a common type. C++
 // finds no common type of a half and a number.
 func Host(text string, conditionals ...int) (*HostSource, error) {
-	h, err := rewrite(text, Unroll)
+	h, err := rewrite(text, Unroll, false)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func Host(text string, conditionals ...int) (*HostSource, error) {
 
 // rewrite removes the constructs that C++ does not have. unrollPragma is the pragma that replaces Metal's request to
 // unroll a loop.
-func rewrite(text, unrollPragma string) (*rewriter, error) {
+func rewrite(text, unrollPragma string, dynamicMemory bool) (*rewriter, error) {
 	s, err := msl.NewStructure("", text, nil)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,8 @@ func rewrite(text, unrollPragma string) (*rewriter, error) {
 	}
 	h := &rewriter{
 		Structure: s, items: items, code: msl.NewCode(s.All), unrollPragma: unrollPragma,
-		edits: msl.Edits{Text: text}, words: map[int]string{}, dropped: map[int]bool{},
+		dynamicMemory: dynamicMemory,
+		edits:         msl.Edits{Text: text}, words: map[int]string{}, dropped: map[int]bool{},
 	}
 	steps := []func() error{
 		h.directives, h.literals, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
@@ -85,7 +86,9 @@ type rewriter struct {
 	items        []msl.Item
 	code         *msl.Code
 	unrollPragma string // pragma that unrolls a loop
-	edits        msl.Edits
+	// dynamicMemory is set if threadgroup variables lie in CUDA's dynamic shared memory.
+	dynamicMemory bool
+	edits         msl.Edits
 	// dropped holds the first tokens of the items that the step overloads removed.
 	dropped map[int]bool
 	// words maps the offset of each changed token to its replacement, which is "" for a removed token.

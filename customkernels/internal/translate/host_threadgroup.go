@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
@@ -15,12 +16,18 @@ import (
 //
 //	typedef float mlxg_tg_type_0 [32]; mlxg_tg_type_0& a = mlxg::threadgroup_variable<mlxg_tg_type_0, 0>(); …
 //
+// With dynamicMemory, the variables of a kernel lie one after the other in CUDA's dynamic shared memory:
+//
+//	constexpr unsigned mlxg_tg_end_0 = mlxg::end_of_variable<mlxg_tg_type_0>(0);
+//	mlxg_tg_type_0& a = mlxg::dynamic_variable<mlxg_tg_type_0, 0>();
+//
 // Pointers and references to threadgroup memory stay.
 func (h *rewriter) threadgroupVariables() error {
 	variables, err := h.ThreadgroupVariables(h.code, h.items)
 	if err != nil {
 		return err
 	}
+	kernel, end := -1, "0" // of the previous variable
 	for id, v := range variables {
 		kind := fmt.Sprintf("%stg_type_%d", msl.Prefix, id)
 		separator, space := "", ""
@@ -31,10 +38,27 @@ func (h *rewriter) threadgroupVariables() error {
 		if v.Dimensions != "" {
 			space = " "
 		}
-		h.edits.Replace(v.Start, v.End, fmt.Sprintf("%stypedef %s %s%s%s; %s& %s = mlxg::threadgroup_variable<%s, "+
-			"%d>()",
-			separator, v.Element, kind, space, v.Dimensions, kind, v.Name, kind, id))
+		place := fmt.Sprintf("%s& %s = mlxg::threadgroup_variable<%s, %d>()", kind, v.Name, kind, id)
+		if h.dynamicMemory {
+			if k := h.kernelAt(v.Qualifier); k != kernel {
+				kernel, end = k, "0"
+			}
+			next := fmt.Sprintf("%stg_end_%d", msl.Prefix, id)
+			place = fmt.Sprintf("constexpr unsigned %s = mlxg::end_of_variable<%s>(%s); "+
+				"static_assert(%s <= MLXG_DYNAMIC_MEMORY, \"ThreadgroupMemory is less than the kernel's variables\"); "+
+				"%s& %s = mlxg::dynamic_variable<%s, %s>()", next, kind, end, next, kind, v.Name, kind, end)
+			end = next
+		}
+		h.edits.Replace(v.Start, v.End, fmt.Sprintf("%stypedef %s %s%s%s; %s",
+			separator, v.Element, kind, space, v.Dimensions, place))
 		h.words[v.Qualifier] = "threadgroup"
 	}
 	return nil
+}
+
+// kernelAt returns the index of the item that contains an offset.
+func (h *rewriter) kernelAt(offset int) int {
+	return slices.IndexFunc(h.items, func(it msl.Item) bool {
+		return it.Kernel && h.Tokens[it.First].Offset <= offset && offset <= h.Tokens[it.Last].Offset
+	})
 }

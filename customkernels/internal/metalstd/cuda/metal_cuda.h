@@ -8,6 +8,7 @@
 #include "metal_matrix.h"
 #include "metal_simd.h"
 #include "metal_tiles.h"
+#include "metal_warpgroup.h"
 #include "mlx_prelude.h"
 
 namespace mlxg {

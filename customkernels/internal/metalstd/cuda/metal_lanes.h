@@ -31,6 +31,18 @@ MLXG_INLINE T& threadgroup_variable() {
   return *reinterpret_cast<T*>(memory);
 }
 
+// A threadgroup variable in dynamic shared memory, which may exceed 48 KiB. Variables lie one after the other, at
+// multiples of 1024: `at` is the end of the previous one.
+alignas(1024) extern __shared__ unsigned char dynamic_memory[];
+template <class T>
+constexpr unsigned end_of_variable(unsigned at) {
+  return at + (unsigned(sizeof(T)) + 1023) / 1024 * 1024;
+}
+template <class T, unsigned at>
+MLXG_INLINE T& dynamic_variable() {
+  return *reinterpret_cast<T*>(dynamic_memory + at);
+}
+
 template <class>
 MLXG_INLINE void wait_threadgroup(uint32_t, line) {
   __syncthreads();

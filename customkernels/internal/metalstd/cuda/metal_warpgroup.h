@@ -1,0 +1,198 @@
+// Tiles, panels and left-hand operands of tiles.h for a warpgroup: 128 lanes, whose products are those of
+// metal_wgmma.h. Elements of panels and operands have 16 bits.
+#ifndef METAL_WARPGROUP_H
+#define METAL_WARPGROUP_H
+
+// MLXG_WARPGROUP_TILES tells tiles.h that there are tiles of 128 lanes.
+#define MLXG_WARPGROUP_TILES 1
+
+#include "metal_panels.h"
+#include "metal_wgmma.h"
+
+namespace mlxg {
+
+// A warpgroup_tile has 64 rows. Each warp has 16 of them, as tile.
+template <int ROWS, int COLUMNS>
+struct warpgroup_tile : tile<16, COLUMNS> {
+  static_assert(ROWS == 64, "a warpgroup's tile has 64 rows");
+  MLXG_INLINE static int row(int i, unsigned lane) {
+    return int(lane / 32 * 16) + tile<16, COLUMNS>::row(i, lane % 32);
+  }
+  MLXG_INLINE static int column(int j, unsigned lane) { return tile<16, COLUMNS>::column(j, lane % 32); }
+};
+
+// copy_matrix starts to copy ROWS × COLUMNS elements to shared memory, in parts of 64 columns with the layout of
+// matrix_descriptor. Rows at or beyond `rows` become zero.
+template <int ROWS, int COLUMNS, class T>
+MLXG_INLINE void copy_matrix(
+    shared_place to, const T* from, unsigned stride, int rows, unsigned thread_index, unsigned threads) {
+  const auto offset = [](unsigned row, unsigned piece) {
+    return piece / 8 * (ROWS * 128) + row * 128 + (piece % 8 ^ row % 8) * 16;
+  };
+  if ((unsigned long long)from % 16 != 0) {
+    for (unsigned i = thread_index; i < ROWS * COLUMNS; i += threads) {
+      const unsigned row = i / COLUMNS, column = i % COLUMNS;
+      const T value = int(row) < rows ? from[row * stride + column] : T(0.0f);
+      store_shared(to + offset(row, column / 8) + column % 8 * 2, value);
+    }
+    return;
+  }
+  constexpr unsigned PIECES = COLUMNS / 8;  // of a row
+  const unsigned row = thread_index / PIECES, piece = thread_index % PIECES, row_step = threads / PIECES;
+  from += row * stride + piece * 8;
+#pragma unroll
+  for (unsigned below = 0; below < ROWS; below += row_step) {
+    if (ROWS % row_step == 0 || row + below < ROWS) {
+      copy_ahead<16>(to + offset(row + below, piece), from + below * stride, int(row + below) < rows);
+    }
+  }
+}
+
+// A warpgroup_panel holds two buffers of ROWS × COLUMNS elements in shared memory, at multiples of 1024. A buffer
+// consists of parts of 64 columns, in the layout of matrix_descriptor.
+template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
+struct warpgroup_panel {
+  static_assert(sizeof(T) == 2 && COLUMNS % 64 == 0 && ROWS % 8 == 0, "a panel has whole parts of 64 columns");
+  static constexpr bool PREFETCHES = true;
+  static constexpr int ELEMENTS = ROWS * COLUMNS, SIZE = 2 * ELEMENTS;
+  static constexpr unsigned PART_BYTES = ROWS * 128, BYTES = ELEMENTS * sizeof(T);
+  shared_place first;    // the first buffer
+  shared_place current;  // the buffer of the current tile
+
+  MLXG_INLINE static void synchronize() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    publish_copies();
+    __syncthreads();
+  }
+
+  MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned threads) {
+    first = shared_address(to);
+    current = first + BYTES;
+    copy(from, rows, thread_index, threads);
+  }
+
+  MLXG_INLINE void advance(const T* from, int rows, unsigned thread_index, unsigned threads) {
+    current = next();
+    copy(from, rows, thread_index, threads);
+  }
+
+ private:
+  MLXG_INLINE shared_place next() const { return 2 * first + BYTES - current; }
+  MLXG_INLINE void copy(const T* from, int rows, unsigned thread_index, unsigned threads) {
+    if (rows > 0) {
+      copy_matrix<ROWS, COLUMNS>(next(), from, STRIDE, rows, thread_index, threads);
+    }
+  }
+};
+
+// A warpgroup_operand holds 64 rows from device memory in registers.
+template <class T, int ROWS, int COLUMNS>
+struct warpgroup_operand : operand<T, 16, COLUMNS> {
+  MLXG_INLINE void load(const T* from, int stride, int rows, unsigned lane) {
+    const int first = int(lane / 32) * 16;
+    operand<T, 16, COLUMNS>::load(from + size_t(first) * stride, stride, rows - first, lane % 32);
+  }
+};
+
+// A warpgroup_stored_operand holds 64 rows from device memory in shared memory, at a multiple of 1024. The first
+// synchronize of a panel waits for them.
+template <class T, int ROWS, int COLUMNS>
+struct warpgroup_stored_operand {
+  static constexpr int SIZE = ROWS * COLUMNS;
+  shared_place first;
+
+  MLXG_INLINE void load(T* to, const T* from, int stride, int rows, unsigned lane) {
+    first = shared_address(to);
+    copy_matrix<ROWS, COLUMNS>(first, from, stride, rows, lane, 128);
+  }
+};
+
+template <int INNER, int COLUMNS, int STRIDE, class T>
+MLXG_INLINE void multiply_transposed(
+    warpgroup_tile<64, COLUMNS>& product,
+    const warpgroup_stored_operand<T, 64, INNER>& left,
+    const warpgroup_panel<T, COLUMNS, INNER, STRIDE>& right,
+    unsigned) {
+  const matrix_descriptor first_left = describe(left.first, 0), first_right = describe(right.current, 0);
+  begin_products();
+#pragma unroll
+  for (int k = 0; k < INNER / 16; ++k) {
+    const matrix_descriptor a = first_left + (k / 4 * 64 * 128 + k % 4 * 32) / 16;
+    const matrix_descriptor b = first_right + (k / 4 * right.PART_BYTES + k % 4 * 32) / 16;
+    if (k == 0) {
+      multiply_64<T, COLUMNS, false>(product.fragments[0], a, b);
+    } else {
+      multiply_64<T, COLUMNS, true>(product.fragments[0], a, b);
+    }
+  }
+  end_products();
+}
+
+// multiply_transposed starts product = left · rightᵀ.
+template <int INNER, int COLUMNS, int STRIDE, class T>
+MLXG_INLINE void multiply_transposed(
+    warpgroup_tile<64, COLUMNS>& product,
+    const warpgroup_operand<T, 64, INNER>& left,
+    const warpgroup_panel<T, COLUMNS, INNER, STRIDE>& right,
+    unsigned) {
+  const matrix_descriptor first = describe(right.current, 0);
+  begin_products();
+#pragma unroll
+  for (int k = 0; k < INNER / 16; ++k) {
+    const unsigned a[4] = {
+        left.pairs[0][2 * k], left.pairs[1][2 * k], left.pairs[0][2 * k + 1], left.pairs[1][2 * k + 1]};
+    const matrix_descriptor terms = first + (k / 4 * right.PART_BYTES + k % 4 * 32) / 16;
+    if (k == 0) {
+      multiply_64<T, COLUMNS, false, false, 0>(product.fragments[0], a, terms);
+    } else {
+      multiply_64<T, COLUMNS, false, true, 0>(product.fragments[0], a, terms);
+    }
+  }
+  end_products();
+}
+
+// multiply_add starts to add left · right to sum. It rounds the elements of left to T.
+template <int INNER, int COLUMNS, int STRIDE, class T>
+MLXG_INLINE void multiply_add(
+    warpgroup_tile<64, COLUMNS>& sum,
+    const warpgroup_tile<64, INNER>& left,
+    const warpgroup_panel<T, INNER, COLUMNS, STRIDE>& right,
+    unsigned) {
+  unsigned a[INNER / 16][4];
+#pragma unroll
+  for (int k = 0; k < INNER / 16; ++k) {
+    const auto& f = left.fragments[0];
+    a[k][0] = packed_pair<T>(f[2 * k][0], f[2 * k][1]);
+    a[k][1] = packed_pair<T>(f[2 * k][2], f[2 * k][3]);
+    a[k][2] = packed_pair<T>(f[2 * k + 1][0], f[2 * k + 1][1]);
+    a[k][3] = packed_pair<T>(f[2 * k + 1][2], f[2 * k + 1][3]);
+  }
+  const matrix_descriptor first = describe(right.current, right.PART_BYTES);
+  begin_products();
+#pragma unroll
+  for (int k = 0; k < INNER / 16; ++k) {
+    const matrix_descriptor rows = first + k * 2048 / 16;
+    multiply_64<T, COLUMNS % 128 == 0 ? 128 : 64, true, true, 0>(sum.fragments[0], a[k], rows);
+    if constexpr (COLUMNS == 192) {
+      multiply_64<T, 64, true, true, 8>(sum.fragments[0], a[k], rows + right.PART_BYTES / 16);
+      multiply_64<T, 64, true, true, 16>(sum.fragments[0], a[k], rows + 2 * right.PART_BYTES / 16);
+    } else if constexpr (COLUMNS == 256) {
+      multiply_64<T, 128, true, true, 16>(sum.fragments[0], a[k], rows + 2 * right.PART_BYTES / 16);
+    }
+  }
+  end_products();
+}
+
+// finish blocks until a tile's products have been added. PENDING groups of products that began later may still run.
+template <int PENDING, int COLUMNS>
+MLXG_INLINE void finish(warpgroup_tile<64, COLUMNS>& tile) {
+  wait_for_products<PENDING>();
+#pragma unroll
+  for (int i = 0; i < COLUMNS / 8; ++i) {
+    read_again(tile.fragments[0][i]);
+  }
+}
+
+}  // namespace mlxg
+
+#endif

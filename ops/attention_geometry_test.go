@@ -1,0 +1,40 @@
+package ops
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// The memory of warpgroups fits the 227 KiB of a block, and rows without a warpgroup's geometry keep simdgroups of 32.
+func TestGeometryOfWarpgroups(t *testing.T) {
+	on := target{backend: mlxc.BackendCUDA, warpgroups: true}
+	for _, headDim := range []int{64, 128} {
+		for _, valueDim := range []int{64, 128} {
+			both := headDim + valueDim
+			for name, footprint := range map[string]rowFootprint{
+				"forward": {inputs: headDim, accumulators: valueDim},
+				"dq":      {inputs: both, accumulators: headDim},
+				"dkv":     {inputs: both, accumulators: both},
+			} {
+				g := attentionGeometryFor(on, mlxc.Float16, headDim, valueDim, 100, footprint, false)
+				require.Equal(t, 256, g.threads(), name)
+				require.LessOrEqual(t, g.memory, 227<<10, name)
+				require.GreaterOrEqual(t, g.blockN, 64, name)
+			}
+		}
+	}
+	simdgroups := func(on target, dtype mlxc.DType, headDim, length int, masked bool) {
+		t.Helper()
+		g := attentionGeometryFor(on, dtype, headDim, 64, length, rowFootprint{inputs: headDim, accumulators: 64}, masked)
+		require.Equal(t, 32, g.lanes)
+		require.Zero(t, g.memory)
+	}
+	simdgroups(on, mlxc.Float32, 64, 100, false)
+	simdgroups(on, mlxc.Float16, 80, 100, false)
+	simdgroups(on, mlxc.Float16, 64, 8, false)
+	simdgroups(on, mlxc.Float16, 64, 100, true)
+	simdgroups(target{backend: mlxc.BackendCUDA}, mlxc.Float16, 64, 100, false)
+}
