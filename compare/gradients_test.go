@@ -150,8 +150,8 @@ func TestGradientsFindsMistakes(t *testing.T) {
 		for kind, reference := range references() {
 			like := rowsAndWeight()
 			like.MLX = scaledSquare(nil) // its errors are allowed as well
-			for with, c := range map[string]Case{"": rowsAndWeight(), " and MLX": like} {
-				t.Run(name+" by "+kind+with, func(t *testing.T) {
+			for with, c := range map[string]Case{"alone": rowsAndWeight(), "and MLX": like} {
+				t.Run(name+" by "+kind+" "+with, func(t *testing.T) {
 					got := record(t, "TestOfAUser", func(t testing.TB) { Gradients(t, scaledSquare(test.change), reference, c) })
 					require.Len(t, got, 1)
 					t.Log(got[0])
