@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -48,15 +50,26 @@ type process struct {
 	output bytes.Buffer
 }
 
+// listen listens on a port below those that the system gives to outgoing connections: another ring's connection could
+// take such a port between this test's choice and its processes' start.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			require.NoError(t, err)
+			return l
+		}
+	}
+}
+
 // startRing starts n processes of this test in a role, connected in a ring. They are
 // killed when the test ends, or after a minute.
 func startRing(t *testing.T, role string, n int) []*process {
 	t.Helper()
 	var hosts [][]string
 	for range n {
-		// Choose a free port; another process could take it meanwhile.
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
+		l := listen(t)
 		hosts = append(hosts, []string{l.Addr().String()})
 		defer l.Close()
 	}
