@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/nvrtc"
@@ -56,14 +57,9 @@ func cudaCompiler() (*nvrtc.Compiler, nvrtc.Target, error) {
 		return g.compiler, g.target, nil
 	}
 	fail := func(err error) (*nvrtc.Compiler, nvrtc.Target, error) { return nil, nvrtc.Target{}, err }
-	info, err := mlxc.GPU.Info(0)
+	major, minor, err := computeCapability()
 	if err != nil {
 		return fail(err)
-	}
-	major, ok := info["compute_capability_major"].(int)
-	minor, okMinor := info["compute_capability_minor"].(int)
-	if !ok || !okMinor {
-		return fail(errors.New("MLX does not report the GPU's compute capability"))
 	}
 	g := new(gpuCompiler)
 	if g.compiler, err = nvrtc.Loaded(); err != nil {
@@ -75,3 +71,24 @@ func cudaCompiler() (*nvrtc.Compiler, nvrtc.Target, error) {
 	foundCompiler.Store(g)
 	return g.compiler, g.target, nil
 }
+
+// computeCapability returns the compute capability of the first NVIDIA GPU.
+func computeCapability() (major, minor int, err error) {
+	info, err := mlxc.GPU.Info(0)
+	if err != nil {
+		return 0, 0, err
+	}
+	major, okMajor := info["compute_capability_major"].(int)
+	minor, okMinor := info["compute_capability_minor"].(int)
+	if !okMajor || !okMinor {
+		return 0, 0, errors.New("MLX does not report the GPU's compute capability")
+	}
+	return major, minor, nil
+}
+
+// HasWarpgroups reports whether kernels on the first GPU can use tiles of 128 lanes, whose products are instructions
+// of a warpgroup. The GPU must have compute capability 9.0, for which kernels are compiled as sm_90a.
+var HasWarpgroups = sync.OnceValue(func() bool {
+	major, minor, err := computeCapability()
+	return err == nil && major == 9 && minor == 0
+})

@@ -25,7 +25,10 @@ type attentionLaunch struct {
 // that share keys, and heads so wide that pairs of simdgroups share rows; keys that no query sees, and queries that see
 // no key; every kind of mask, broadcast along every axis; and packed sequences, one of them empty.
 func attentionShapes(set CaseSet) []attentionLaunch {
-	if set == TypicalCases {
+	switch set {
+	case WarpgroupCases:
+		return warpgroupShapes
+	case TypicalCases:
 		return []attentionLaunch{
 			{name: "causal", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, cfg: AttentionConfig{Causal: true}},
 			{name: "mask", shape: [7]int{1, 4, 2, 256, 256, 64, 64}, mask: []int{256, 256}, maskDType: mlxc.Float32},
@@ -71,6 +74,24 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
 		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 64, 24}, cfg: AttentionConfig{Causal: true}},
 	}
+}
+
+// warpgroupShapes are the shapes of WarpgroupCases: every width that warpgroups support, and every option but masks.
+var warpgroupShapes = []attentionLaunch{
+	{name: "full", shape: [7]int{1, 2, 1, 256, 256, 64, 64}},
+	{name: "ragged", shape: [7]int{2, 2, 2, 133, 70, 128, 128}, sinks: true},
+	{name: "causal", shape: [7]int{1, 2, 1, 256, 256, 128, 128}, cfg: AttentionConfig{Causal: true}},
+	{name: "causal, narrow", shape: [7]int{1, 2, 1, 256, 256, 64, 64}, cfg: AttentionConfig{Causal: true}},
+	{name: "wide values", shape: [7]int{1, 2, 1, 133, 70, 64, 128}, cfg: AttentionConfig{Causal: true}},
+	{name: "narrow values", shape: [7]int{1, 2, 1, 133, 70, 128, 64}, cfg: AttentionConfig{SoftCap: 0.75}},
+	{
+		name: "window, soft-cap", shape: [7]int{1, 2, 2, 133, 171, 128, 128},
+		cfg: AttentionConfig{SoftCap: 0.75, Causal: true, Window: &Window{Left: 18, Right: Unbounded}}, sinks: true,
+	},
+	{
+		name: "packed", shape: [7]int{1, 2, 1, 75, 47, 64, 64}, cfg: AttentionConfig{Causal: true},
+		starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
+	},
 }
 
 func attentionCases(set CaseSet) []launchCase {

@@ -75,7 +75,7 @@ func attentionGeometryFor(
 	masked bool,
 ) attentionGeometry {
 	b := on.backend
-	if on.warpgroups && dtype.Size() == 2 && !masked && length > 8 && wide64(headDim) && wide64(valueDim) {
+	if on.warpgroups && dtype.Size() == 2 && !masked && length > 8 && fitsWarpgroup(headDim) && fitsWarpgroup(valueDim) {
 		return warpgroupGeometry(headDim, valueDim, footprint)
 	}
 	t := attentionTuning[b]
@@ -119,26 +119,26 @@ func (g attentionGeometry) groups(length, sequences int) int {
 	return length/rows + sequences
 }
 
-// wide64 reports whether the tiles of a warpgroup support rows of this width.
-func wide64(width int) bool { return width == 64 || width == 128 }
+// fitsWarpgroup reports whether the tiles of a warpgroup support rows of this width.
+func fitsWarpgroup(width int) bool { return width == 64 || width == 128 }
 
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes: 64 rows of 16 bits.
-// Panels of blockN rows have two buffers in dynamic shared memory. blockN is as large as the 255 registers of a lane
-// allow: about 24 hold addresses, and a column of scores takes half a register, two halves in backward kernels, and a
-// quarter for its rounded value.
+// Panels of blockN rows have two buffers in dynamic shared memory. Of the 255 registers of a lane about 24 hold
+// addresses. A row of a panel takes half a register for its scores and a quarter for their rounded values, in backward
+// kernels another half for the gradients of the scores.
 func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionGeometry {
-	const lanes, rows, available = 128, 64, 220
+	const lanes, rows, registers = 128, 64, 220
 	g := attentionGeometry{lanes: lanes, simdgroups: 2, blockM: rows, blockN: 128}
 	held, stored := rows*(footprint.inputs/2+footprint.accumulators)/lanes, 0
 	if footprint.accumulators == headDim+valueDim { // attention_dkv: StoredOperand
 		held, stored = rows*footprint.accumulators/lanes, g.simdgroups*rows*(headDim+valueDim)*2
 	}
-	perColumn := 3 // quarters of a register
+	quarters := 3 // of a register for a row of a panel
 	if footprint.inputs > headDim {
-		perColumn = 5
+		quarters = 5
 	}
-	for g.blockN > 32 && held+g.blockN*perColumn/4 > available {
-		g.blockN /= 2
+	if held+g.blockN*quarters/4 > registers {
+		g.blockN = 64
 	}
 	const variables = 8 << 10 // smaller variables
 	g.memory = 2*g.blockN*(headDim+valueDim)*2 + stored + variables

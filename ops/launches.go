@@ -19,6 +19,9 @@ const (
 	RaggedCases CaseSet = iota
 	// TypicalCases are one or a few shapes of each operation as in training, of whole threadgroups and vectors.
 	TypicalCases
+	// WarpgroupCases are launches whose tiles belong to warpgroups, in the geometry of NVIDIA GPUs of compute capability
+	// 9.0. The host executor cannot run them.
+	WarpgroupCases
 )
 
 // A KernelLaunch is a launch of one of this package's kernels, as an operation makes it. It is for tools that check
@@ -31,9 +34,10 @@ type KernelLaunch struct {
 	Kernel  *customkernels.Kernel
 	Launch  customkernels.Launch
 
-	traced mlxc.Backend // the backend that run is called for; equals Backend, except in the tests' variants
-	run    func(on target, dtype mlxc.DType)
-	index  int // among the launches of run
+	traced     mlxc.Backend // the backend that run is called for; equals Backend, except in the tests' variants
+	warpgroups bool         // the launch is one of WarpgroupCases
+	run        func(on target, dtype mlxc.DType)
+	index      int // among the launches of run
 }
 
 // Name identifies the launch in its set.
@@ -63,9 +67,10 @@ func (l KernelLaunch) Inputs() []*mlxc.Array {
 }
 
 // trace runs the case with intercept in place of Kernel.Launch. It runs on the CPU on every machine, because the host
-// executor supports every geometry.
+// executor supports every geometry but that of warpgroups.
 func (l KernelLaunch) trace(intercept launchFunc) {
-	err := mlxc.WithDevice(mlxc.CPU, func() { l.run(target{backend: l.traced, intercept: intercept}, l.DType) })
+	on := target{backend: l.traced, warpgroups: l.warpgroups, intercept: intercept}
+	err := mlxc.WithDevice(mlxc.CPU, func() { l.run(on, l.DType) })
 	if err != nil {
 		panic(err) // every build of MLX has the CPU
 	}
@@ -84,16 +89,23 @@ func placeholders(l customkernels.Launch) []*mlxc.Array {
 // a launch that several backends share once, under the first of them, and a launch that an operation makes twice once.
 // It compiles and computes nothing.
 func KernelLaunches(set CaseSet) []KernelLaunch {
+	backends, warpgroups := backends, set == WarpgroupCases
+	if warpgroups {
+		backends = []mlxc.Backend{mlxc.BackendCUDA}
+	}
 	var list []KernelLaunch
 	for _, op := range operations {
 		for _, c := range op.cases(set) {
 			for _, dtype := range gradientDTypes {
 				start := len(list)
 				for _, b := range backends {
-					l := KernelLaunch{Op: op.name, Case: c.name, DType: dtype, Backend: b, traced: b, run: c.run}
+					l := KernelLaunch{
+						Op: op.name, Case: c.name, DType: dtype, Backend: b, traced: b, warpgroups: warpgroups, run: c.run,
+					}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
-						if !slices.ContainsFunc(list[start:], l.alike) {
+						ofWarpgroups := launch.ThreadgroupMemory > 0
+						if ofWarpgroups == warpgroups && !slices.ContainsFunc(list[start:], l.alike) {
 							list = append(list, l)
 						}
 						l.index++

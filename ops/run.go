@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"fmt"
 	"log/slog"
 	"sync"
 
@@ -25,16 +24,9 @@ type launchFunc func(k *customkernels.Kernel, l customkernels.Launch, inputs []*
 // currentTarget returns the backend of the current stream as a target.
 func currentTarget() target {
 	on := target{backend: mlxc.CurrentBackend()}
-	on.warpgroups = on.backend == mlxc.BackendCUDA && isHopper()
+	on.warpgroups = on.backend == mlxc.BackendCUDA && customkernels.HasWarpgroups()
 	return on
 }
-
-// isHopper reports whether the first GPU has compute capability 9.0, for which MLX compiles kernels with the
-// instructions of sm_90a.
-var isHopper = sync.OnceValue(func() bool {
-	info, err := mlxc.GPU.Info(0)
-	return err == nil && fmt.Sprint(info["compute_capability_major"], info["compute_capability_minor"]) == "9 0"
-})
 
 func (t target) launch(k *customkernels.Kernel, l customkernels.Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 	if t.intercept != nil {

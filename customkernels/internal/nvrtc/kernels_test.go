@@ -2,6 +2,7 @@ package nvrtc_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -29,7 +30,7 @@ func TestEveryKernelCompiles(t *testing.T) {
 		require.NoError(t, err)
 		targets = append(targets, target)
 	}
-	sets := []ops.CaseSet{ops.RaggedCases}
+	sets := []ops.CaseSet{ops.RaggedCases, ops.WarpgroupCases}
 	if long.Full() {
 		sets = append(sets, ops.TypicalCases)
 	}
@@ -39,10 +40,11 @@ func TestEveryKernelCompiles(t *testing.T) {
 	for _, set := range sets {
 		for _, l := range ops.KernelLaunches(set) {
 			kernel := l.Kernel.Name()
-			if l.Backend != mlxc.BackendCUDA || kernels[kernel] && !long.Full() {
+			key := fmt.Sprint(set, kernel)
+			if l.Backend != mlxc.BackendCUDA || kernels[key] && !long.Full() {
 				continue
 			}
-			kernels[kernel] = true
+			kernels[key] = true
 			if len(kernels)%2 == 0 && !long.Full() {
 				continue
 			}

@@ -120,9 +120,9 @@ MLXG_INLINE void multiply_transposed(
     const matrix_descriptor a = first_left + (k / 4 * 64 * 128 + k % 4 * 32) / 16;
     const matrix_descriptor b = first_right + (k / 4 * right.PART_BYTES + k % 4 * 32) / 16;
     if (k == 0) {
-      multiply_64<T, COLUMNS, false>(product.fragments[0], a, b);
+      multiply_64<T, false>(product.fragments[0], a, b);
     } else {
-      multiply_64<T, COLUMNS, true>(product.fragments[0], a, b);
+      multiply_64<T, true>(product.fragments[0], a, b);
     }
   }
   end_products();
@@ -143,9 +143,9 @@ MLXG_INLINE void multiply_transposed(
         left.pairs[0][2 * k], left.pairs[1][2 * k], left.pairs[0][2 * k + 1], left.pairs[1][2 * k + 1]};
     const matrix_descriptor terms = first + (k / 4 * right.PART_BYTES + k % 4 * 32) / 16;
     if (k == 0) {
-      multiply_64<T, COLUMNS, false, false, 0>(product.fragments[0], a, terms);
+      multiply_64<T, false, false>(product.fragments[0], a, terms);
     } else {
-      multiply_64<T, COLUMNS, false, true, 0>(product.fragments[0], a, terms);
+      multiply_64<T, false, true>(product.fragments[0], a, terms);
     }
   }
   end_products();
@@ -171,14 +171,7 @@ MLXG_INLINE void multiply_add(
   begin_products();
 #pragma unroll
   for (int k = 0; k < INNER / 16; ++k) {
-    const matrix_descriptor rows = first + k * 2048 / 16;
-    multiply_64<T, COLUMNS % 128 == 0 ? 128 : 64, true, true, 0>(sum.fragments[0], a[k], rows);
-    if constexpr (COLUMNS == 192) {
-      multiply_64<T, 64, true, true, 8>(sum.fragments[0], a[k], rows + right.PART_BYTES / 16);
-      multiply_64<T, 64, true, true, 16>(sum.fragments[0], a[k], rows + 2 * right.PART_BYTES / 16);
-    } else if constexpr (COLUMNS == 256) {
-      multiply_64<T, 128, true, true, 16>(sum.fragments[0], a[k], rows + 2 * right.PART_BYTES / 16);
-    }
+    multiply_64<T, true, true>(sum.fragments[0], a[k], first + k * 2048 / 16);
   }
   end_products();
 }

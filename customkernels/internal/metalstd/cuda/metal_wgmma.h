@@ -62,31 +62,25 @@ MLXG_INLINE matrix_descriptor describe(shared_place at, unsigned apart) {
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right), "n"(int(TRANSPOSED)), "n"(int(ADD))    \
                : "memory")
 
-// multiply_64 starts f[FIRST…] = a·b, or += if ADD, with 16 terms and COLUMNS columns, in fragments of 8 columns. A
-// lane's part of a is that of mma with 16 rows. b has a row of terms for each column or, if TRANSPOSED, a row of
-// columns for each term.
-template <class T, int COLUMNS, bool TRANSPOSED, bool ADD, int FIRST, int N>
+// multiply_64 starts f = a·b, or += if ADD, with 16 terms and 64 or 128 columns, in fragments of 8 columns. A lane's
+// part of a is that of mma with 16 rows. b has a row of terms for each column or, if TRANSPOSED, a row of columns for
+// each term.
+template <class T, bool TRANSPOSED, bool ADD, int N>
 MLXG_INLINE void multiply_64(float (&f)[N][4], const unsigned (&a)[4], matrix_descriptor right) {
-  static_assert(COLUMNS == 32 || COLUMNS == 64 || COLUMNS == 128, "a product has 32, 64 or 128 columns");
+  static_assert(N == 8 || N == 16, "a product has 64 or 128 columns");
   constexpr bool is_half = metal::is_same_v<T, metal::half>;
-  if constexpr (COLUMNS == 32 && is_half) {
+  if constexpr (N == 8 && is_half) {
     MLXG_PRODUCT(
-        "32", "f16", MLXG_REGISTERS_16, "%16", "%17", "%18", "%19", "%20", "%21", "%22", MLXG_FRAGMENTS_4(f, FIRST));
-  } else if constexpr (COLUMNS == 32) {
+        "64", "f16", MLXG_REGISTERS_32, "%32", "%33", "%34", "%35", "%36", "%37", "%38", MLXG_FRAGMENTS_8(f, 0));
+  } else if constexpr (N == 8) {
     MLXG_PRODUCT(
-        "32", "bf16", MLXG_REGISTERS_16, "%16", "%17", "%18", "%19", "%20", "%21", "%22", MLXG_FRAGMENTS_4(f, FIRST));
-  } else if constexpr (COLUMNS == 64 && is_half) {
-    MLXG_PRODUCT(
-        "64", "f16", MLXG_REGISTERS_32, "%32", "%33", "%34", "%35", "%36", "%37", "%38", MLXG_FRAGMENTS_8(f, FIRST));
-  } else if constexpr (COLUMNS == 64) {
-    MLXG_PRODUCT(
-        "64", "bf16", MLXG_REGISTERS_32, "%32", "%33", "%34", "%35", "%36", "%37", "%38", MLXG_FRAGMENTS_8(f, FIRST));
+        "64", "bf16", MLXG_REGISTERS_32, "%32", "%33", "%34", "%35", "%36", "%37", "%38", MLXG_FRAGMENTS_8(f, 0));
   } else if constexpr (is_half) {
     MLXG_PRODUCT(
-        "128", "f16", MLXG_REGISTERS_64, "%64", "%65", "%66", "%67", "%68", "%69", "%70", MLXG_FRAGMENTS_16(f, FIRST));
+        "128", "f16", MLXG_REGISTERS_64, "%64", "%65", "%66", "%67", "%68", "%69", "%70", MLXG_FRAGMENTS_16(f, 0));
   } else {
     MLXG_PRODUCT(
-        "128", "bf16", MLXG_REGISTERS_64, "%64", "%65", "%66", "%67", "%68", "%69", "%70", MLXG_FRAGMENTS_16(f, FIRST));
+        "128", "bf16", MLXG_REGISTERS_64, "%64", "%65", "%66", "%67", "%68", "%69", "%70", MLXG_FRAGMENTS_16(f, 0));
   }
 }
 
@@ -98,17 +92,13 @@ MLXG_INLINE void multiply_64(float (&f)[N][4], const unsigned (&a)[4], matrix_de
                : "memory")
 
 // multiply_64 starts f = a·bᵀ, or += if ADD, with a in shared memory too.
-template <class T, int COLUMNS, bool ADD, int N>
+template <class T, bool ADD, int N>
 MLXG_INLINE void multiply_64(float (&f)[N][4], matrix_descriptor left, matrix_descriptor right) {
-  static_assert(COLUMNS == 32 || COLUMNS == 64 || COLUMNS == 128, "a product has 32, 64 or 128 columns");
+  static_assert(N == 8 || N == 16, "a product has 64 or 128 columns");
   constexpr bool is_half = metal::is_same_v<T, metal::half>;
-  if constexpr (COLUMNS == 32 && is_half) {
-    MLXG_STORED_PRODUCT("32", "f16", MLXG_REGISTERS_16, "%16", "%17", "%18", MLXG_FRAGMENTS_4(f, 0));
-  } else if constexpr (COLUMNS == 32) {
-    MLXG_STORED_PRODUCT("32", "bf16", MLXG_REGISTERS_16, "%16", "%17", "%18", MLXG_FRAGMENTS_4(f, 0));
-  } else if constexpr (COLUMNS == 64 && is_half) {
+  if constexpr (N == 8 && is_half) {
     MLXG_STORED_PRODUCT("64", "f16", MLXG_REGISTERS_32, "%32", "%33", "%34", MLXG_FRAGMENTS_8(f, 0));
-  } else if constexpr (COLUMNS == 64) {
+  } else if constexpr (N == 8) {
     MLXG_STORED_PRODUCT("64", "bf16", MLXG_REGISTERS_32, "%32", "%33", "%34", MLXG_FRAGMENTS_8(f, 0));
   } else if constexpr (is_half) {
     MLXG_STORED_PRODUCT("128", "f16", MLXG_REGISTERS_64, "%64", "%65", "%66", MLXG_FRAGMENTS_16(f, 0));
