@@ -16,8 +16,8 @@ import (
 // shape (…) and dtype int32 or uint32. The loss, its options and the treatment of targets that are ignored or out of
 // range are those of [CrossEntropy]. The hidden row of an ignored target may hold any values.
 //
-// The classes are processed in slices, one after the other. The logits of a slice take at most 64 MiB, or 4096 classes
-// if this is more. For each slice, with dlogits the gradient of its logits,
+// The classes are processed in slices, one after the other. The logits of a slice take at most 64 MiB, on CUDA 256 MiB,
+// or 4096 classes if this is more. For each slice, with dlogits the gradient of its logits,
 //
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]
@@ -30,15 +30,17 @@ import (
 // taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish; with a soft cap these are the
 // elements of logits beyond 9 caps.
 //
-// While a gradient is being taken (see [mlxc.Differentiating]), the logits of a single slice are kept for it, which
-// makes three matrix products in total. The logits of several slices are computed again, which makes four. A gradient
-// that is not needed is not computed: if the differentiated function captures hidden or weight instead of taking it as
-// an argument (see [mlxc.Array.IsTraced]), its gradient is omitted.
+// While a gradient is being taken (see [mlxc.Differentiating]), the logits of the first slices are kept for it: as many
+// as take no more than twice the memory of weight, or half of all logits if this is more. Their gradient takes three
+// matrix products. The logits of the other slices are computed again, which makes four. A gradient that is not needed is
+// not computed: if the differentiated function captures hidden or weight instead of taking it as an argument (see
+// [mlxc.Array.IsTraced]), its gradient is omitted. Without the gradient of weight, only the logits of a single slice are
+// kept.
 //
-// The memory beside arguments and gradients is two slices, each of logits and dlogits; dhidden in float32; and a copy
-// of dweight, which is concatenated from its slices. On Apple GPUs it is as many slices as MLX runs ahead (see
-// [mlxc.Array.AfterCompletion]). On a CPU without a C++ compiler, MLX's operations are used, and all logits are in
-// memory.
+// The memory beside arguments and gradients is the kept logits, which are released as slices of dweight are computed;
+// two slices, each of logits and dlogits; dhidden in float32; and a copy of dweight, which is concatenated from its
+// slices. On Apple GPUs it is as many slices as MLX runs ahead (see [mlxc.Array.AfterCompletion]). On a CPU without a
+// C++ compiler, MLX's operations are used, and all logits are in memory.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
@@ -50,8 +52,8 @@ func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	if !kernelsAvailable(op) {
 		return crossEntropyMLX(hidden.MatMul(weight.Transpose()), targets, cfg)
 	}
-	slice := sliceClasses(targets.Size()*weight.DType().Size(), weight.Dim(0))
-	return linearCrossEntropy(hidden, weight, targets, cfg, slice)
+	plan := newClassPlan(mlxc.CurrentBackend(), targets.Size(), weight.Dim(0), weight.Dim(1), weight.DType())
+	return linearCrossEntropy(hidden, weight, targets, cfg, plan)
 }
 
 func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) error {
@@ -74,30 +76,16 @@ func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntro
 	return cfg.check(targets, "hidden", hidden, weight.Dim(0))
 }
 
-const (
-	// maxSliceBytes bounds the logits of a slice. At this size matrix products run at full speed, and a slice is small
-	// beside the weight of a large vocabulary.
-	maxSliceBytes = 64 << 20
-	// maxSliceClasses is the number of classes that a slice may have even if it exceeds maxSliceBytes. With fewer
-	// classes, the accumulation of dhidden would take as long as the products.
-	maxSliceClasses = 4096
-)
-
-// sliceClasses returns the number of classes in a slice; the last slice may have fewer. The slices are about equally
-// wide. columnBytes is the size of a column of logits.
-func sliceClasses(columnBytes, classes int) int {
-	limit := max(maxSliceBytes/columnBytes, maxSliceClasses)
-	slices := (classes + limit - 1) / limit
-	return (classes + slices - 1) / slices
-}
-
-// linearCrossEntropy returns LinearCrossEntropy in slices of `slice` classes.
-func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, slice int) *mlxc.Array {
+// linearCrossEntropy returns LinearCrossEntropy with this plan.
+func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan) *mlxc.Array {
 	needsGrad := [...]bool{hidden.IsTraced(), weight.IsTraced()}
+	if !needsGrad[1] {
+		plan.kept = plan.keptWithoutWeight(weight.Dim(0))
+	}
 	newLoss := func(args []*mlxc.Array) linearLoss {
 		rows := args[2].Size()
 		return linearLoss{
-			on: currentTarget(), cfg: cfg, slice: slice, needsGrad: needsGrad,
+			on: currentTarget(), cfg: cfg, plan: plan, needsGrad: needsGrad,
 			hidden: args[0].Reshape(rows, args[0].Dim(-1)), weight: args[1],
 			classes: cfg.classes(args[2], args[1].Dim(0)),
 		}
@@ -129,31 +117,30 @@ type linearLoss struct {
 	needsGrad [2]bool     // hidden and weight
 	classes   *mlxc.Array // [rows]
 	cfg       CrossEntropyConfig
-	slice     int // classes in a slice
+	plan      classPlan
 }
 
-// forward returns the loss and the states of the rows. If keep is set and a single slice has all classes, the third
-// result is the logits.
+// forward returns the loss, the states of the rows and, if keep is set, the logits of the slices that the plan keeps.
 func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
-	var results, states []*mlxc.Array
+	var results, states, kept []*mlxc.Array
 	l.slices(l.hidden, func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array {
 		logits := hidden.MatMul(weight.Transpose())
-		slice := classSlice{begin, l.weight.Dim(0)}
-		results = append(crossEntropyLosses(l.on, logits, l.classes, nil, slice, l.cfg), logits)
+		results = crossEntropyLosses(l.on, logits, l.classes, nil, classSlice{begin, l.weight.Dim(0)}, l.cfg)
 		states = append(states, results[1])
+		if keep && len(kept) < l.plan.kept {
+			kept = append(kept, logits)
+		}
 		return results[1:2]
 	})
 	if len(states) > 1 {
 		results = crossEntropyMerge(l.on, mlxc.Stack(0, states...), l.classes, l.weight.Dim(0), l.cfg)
-	} else if !keep {
-		results = results[:2]
 	}
 	if l.cfg.Reduction == ReductionNone {
 		results[0] = results[0].Reshape(targets.Shape()...)
 	} else {
 		results[0] = results[0].Sum().Div(l.cfg.divisor(l.classes))
 	}
-	return results
+	return append(results, kept...)
 }
 
 // backward returns the gradients of hidden and weight for the cotangent dloss of the loss. outputs are the results of
@@ -173,10 +160,16 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 		scaled = scaledForFloat16(cotangents, hidden)
 	}
 
+	kept := outputs[2:]
+	if mlxc.Differentiating() {
+		kept = nil // MLX would treat them as constants in a second derivative
+	}
 	var dweights []*mlxc.Array // one per slice
 	l.slices(hidden, func(hidden, weight *mlxc.Array, begin int) (done []*mlxc.Array) {
-		logits := outputs[len(outputs)-1]
-		if !gradientPrepared(outputs) {
+		var logits *mlxc.Array
+		if at := begin / l.plan.slice; at < len(kept) {
+			logits = kept[at]
+		} else {
 			logits = hidden.MatMul(weight.Transpose())
 		}
 		slice := classSlice{begin, l.weight.Dim(0)}
@@ -254,8 +247,8 @@ func powerOfTwo(values *mlxc.Array) *mlxc.Array {
 // returns the arrays that complete the slice. The hidden of the next call depends on them; otherwise MLX could compute
 // the logits of all slices at once.
 func (l linearLoss) slices(hidden *mlxc.Array, f func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array) {
-	for begin, n := 0, l.weight.Dim(0); begin < n; begin += l.slice {
-		end := min(begin+l.slice, n)
+	for begin, n := 0, l.weight.Dim(0); begin < n; begin += l.plan.slice {
+		end := min(begin+l.plan.slice, n)
 		done := f(hidden, l.weight.Slice([]int{begin, 0}, []int{end, l.weight.Dim(1)}, nil), begin)
 		if end < n {
 			hidden = hidden.AfterCompletion(done...)

@@ -1,0 +1,48 @@
+package ops
+
+import "github.com/mlxgrad/mlxgrad/mlxc"
+
+// A classPlan divides the classes of LinearCrossEntropy into slices.
+type classPlan struct {
+	slice int // classes in a slice; the last slice may have fewer
+	kept  int // the logits of so many slices, from the first, are kept for the gradient
+}
+
+// sliceBytes bounds the logits of a slice, by backend. At this size matrix products run at full speed. On CUDA the host
+// blocks between slices, so fewer and larger slices keep the GPU busy.
+var sliceBytes = map[mlxc.Backend]int{
+	mlxc.BackendCPU:   64 << 20,
+	mlxc.BackendMetal: 64 << 20,
+	mlxc.BackendCUDA:  256 << 20,
+}
+
+// minSliceClasses is the number of classes that a slice may have even if it exceeds sliceBytes. With fewer classes, the
+// accumulation of dhidden would take as long as the products.
+const minSliceClasses = 4096
+
+// newClassPlan returns the plan for logits of shape (rows, classes) from a weight of shape (classes, width). The slices
+// are about equally wide.
+//
+// The kept logits of the first slices are released while the slices of dweight are computed. dweight and its slices
+// together take twice the memory of weight, so logits of this size do not raise the peak. For many rows, half of the
+// logits are kept, which takes less memory than MLX's gradient and saves half of the fourth product.
+func newClassPlan(b mlxc.Backend, rows, classes, width int, dtype mlxc.DType) classPlan {
+	column := rows * dtype.Size() // bytes of logits of a class
+	limit := max(sliceBytes[b]/column, minSliceClasses)
+	slices := (classes + limit - 1) / limit
+	p := classPlan{slice: (classes + slices - 1) / slices}
+	p.kept = max(2*classes*width*dtype.Size(), classes*column/2) / (p.slice * column)
+	if 2*width >= rows {
+		p.kept = slices // the last slice may be smaller
+	}
+	p.kept = max(p.kept, p.keptWithoutWeight(classes))
+	return p
+}
+
+// keptWithoutWeight is the value of kept if dweight is not computed: a single slice is in memory anyway.
+func (p classPlan) keptWithoutWeight(classes int) int {
+	if p.slice >= classes {
+		return 1
+	}
+	return 0
+}
