@@ -26,29 +26,32 @@ func sampleDTypes(i int) []mlxc.DType {
 func inSample(i int, dtype mlxc.DType) bool { return slices.Contains(sampleDTypes(i), dtype) }
 
 // sampleLaunches returns a part of the launches, in order. Compiling for the checker takes most of the time, so the
-// sample has few instantiations of kernels. It has each launch with a new trait, and one in four of the further cases of
-// kernels that an instantiation in the sample runs.
+// sample has few instantiations of kernels: again and again the launch with the most new traits, until every trait is
+// in the sample. To these it adds one in four of the further cases of kernels that an instantiation in the sample runs.
 func sampleLaunches(launches []KernelLaunch) []KernelLaunch {
-	traits, variants, cases := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	isNew := func(known map[string]bool, name string) bool {
-		was := known[name]
-		known[name] = true
-		return !was
-	}
+	known, variants, cases := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	taken := make([]bool, len(launches))
-	for i, l := range launches {
+	for {
+		best, most := -1, 0
+		for i, l := range launches {
+			if n := countNew(known, launchTraits(l)); n > most {
+				best, most = i, n
+			}
+		}
+		if best < 0 {
+			break
+		}
+		l := launches[best]
 		for _, trait := range launchTraits(l) {
-			taken[i] = isNew(traits, trait) || taken[i]
+			known[trait] = true
 		}
-		if taken[i] {
-			variants[launchVariant(l)] = true
-			cases[l.Kernel.Name()+" "+l.Case] = true
-		}
+		taken[best], variants[launchVariant(l)], cases[l.Kernel.Name()+" "+l.Case] = true, true, true
 	}
 	var sample []KernelLaunch
 	further := 0
 	for i, l := range launches {
-		if !taken[i] && variants[launchVariant(l)] && isNew(cases, l.Kernel.Name()+" "+l.Case) {
+		if name := l.Kernel.Name() + " " + l.Case; !taken[i] && variants[launchVariant(l)] && !cases[name] {
+			cases[name] = true
 			taken[i] = further%4 == 0
 			further++
 		}
@@ -57,6 +60,17 @@ func sampleLaunches(launches []KernelLaunch) []KernelLaunch {
 		}
 	}
 	return sample
+}
+
+// countNew returns the number of names that are not known.
+func countNew(known map[string]bool, names []string) int {
+	n := 0
+	for _, name := range names {
+		if !known[name] {
+			n++
+		}
+	}
+	return n
 }
 
 // launchTraits returns the traits that a sample of launches must cover: the kernel, the operation on the backend, and
