@@ -45,7 +45,7 @@ func TestProgramsAreComplete(t *testing.T) {
 
 // Each mistake is found in every operation, output and dtype, in at least a third of the cases. Some cases hide a
 // mistake: a last key that few queries see has almost no gradient. A full run tries all cases. A sample has the cases
-// of each operation with a new output in every dtype, and one in 32 of the others in one dtype.
+// of each operation with a new output in every dtype, and one in 16 of the others in one dtype.
 func TestMistakesAreFound(t *testing.T) {
 	type kind struct{ op, dtype, output, mistake string }
 	tried, found, examples := map[kind]int{}, map[kind]int{}, map[kind]string{}
@@ -53,14 +53,14 @@ func TestMistakesAreFound(t *testing.T) {
 		outputs := map[string]bool{}
 		for n, c := range op.Cases {
 			isNew := HasNewTarget(c, outputs)
-			if large(c) || c.Empty() || !long.Full() && n%32 != 0 && !isNew {
+			if large(c) || c.Empty() || !long.Full() && n%16 != 0 && !isNew {
 				continue
 			}
 			for _, name := range TargetNames(c) {
 				outputs[name] = true
 			}
 			for d, dtype := range DTypes() {
-				if !long.Full() && !isNew && d != (n/32+1)%len(DTypes()) {
+				if !long.Full() && !isNew && d != (n/16+1)%len(DTypes()) {
 					continue
 				}
 				mlxc.WithScope(func() {

@@ -57,6 +57,7 @@ func forget() {
 	cache.mu.Unlock()
 	versions.Clear()
 	precompiled.Clear()
+	verified.Clear()
 	placesLock.Lock()
 	clear(examined)
 	clear(told)

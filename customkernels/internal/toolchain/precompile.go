@@ -15,6 +15,23 @@ import (
 // Kernels that are compiled meanwhile, or after a failure, read the text.
 var precompiled sync.Map
 
+// verified holds, by folder and key, the file of precompiled headers whose content this process has verified last.
+// Hashing 50 MB for every kernel would take 5 % of the time of its compilation.
+var verified sync.Map
+
+// verifiedHeaders is a file of precompiled headers with its state when it was verified.
+type verifiedHeaders struct {
+	path string
+	info os.FileInfo
+}
+
+// unchanged reports whether the file is still the verified one, and still one that no other user could have written.
+func (v verifiedHeaders) unchanged() bool {
+	info, err := os.Lstat(v.path)
+	return err == nil && Kept(v.path) &&
+		os.SameFile(info, v.info) && info.Size() == v.info.Size() && info.ModTime().Equal(v.info.ModTime())
+}
+
 // RunOnHeaders is Run with flags and args in work, a work folder of the cache with the headers and a kernel that
 // includes metal_host.h first.
 //
@@ -48,11 +65,13 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 func (t *Toolchain) precompiledHeaders(
 	ctx context.Context, dir, key, work, kernel string, flags []string,
 ) (string, error) {
-	path, err := find(dir, key, ".gch")
-	if err == nil {
-		return path, nil
+	at := filepath.Join(dir, key)
+	if v, ok := verified.Load(at); ok && v.(verifiedHeaders).unchanged() {
+		return v.(verifiedHeaders).path, nil
 	}
-	if _, tried := precompiled.LoadOrStore(filepath.Join(dir, key), true); tried {
+	if path, err := findHeaders(dir, key); err == nil {
+		return path, nil
+	} else if _, tried := precompiled.LoadOrStore(at, true); tried {
 		return "", err
 	}
 	out := filepath.Join(work, "precompiled")
@@ -66,5 +85,17 @@ func (t *Toolchain) precompiledHeaders(
 	if err := store(dir, key, ".gch", out); err != nil {
 		return "", err
 	}
-	return find(dir, key, ".gch")
+	return findHeaders(dir, key)
+}
+
+// findHeaders returns the path of the precompiled headers in dir with the key, and notes that they are verified.
+func findHeaders(dir, key string) (string, error) {
+	path, err := find(dir, key, ".gch")
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Lstat(path); err == nil {
+		verified.Store(filepath.Join(dir, key), verifiedHeaders{path, info})
+	}
+	return path, nil
 }

@@ -63,6 +63,19 @@ func TestDamagedPrecompiledHeaders(t *testing.T) {
 	require.InDelta(t, size, len(now), 1e5)
 }
 
+// Precompiled headers that change while a process runs are verified again.
+func TestPrecompiledHeadersThatChange(t *testing.T) {
+	library, dir := withPrecompiled(t)
+	content := library()
+	path := files(t, dir, "*.gch")[0]
+	whole, err := os.ReadFile(path)
+	require.NoError(t, err)
+	whole[len(whole)/2]++
+	require.NoError(t, os.WriteFile(path, whole, 0o600))
+	require.Equal(t, content, library())
+	require.Empty(t, files(t, dir, "*.gch"))
+}
+
 // If g++ rejects precompiled headers whose hash is right, the kernel is compiled from the text, and they are removed.
 func TestRefusedPrecompiledHeaders(t *testing.T) {
 	library, dir := withPrecompiled(t)
