@@ -16,8 +16,9 @@ import (
 // shape (…) and dtype int32 or uint32. The loss, its options and the treatment of targets that are ignored or out of
 // range are those of [CrossEntropy]. The hidden row of an ignored target may hold any values.
 //
-// The classes are processed in slices, one after the other. The logits of a slice take at most 64 MiB, on CUDA 256 MiB,
-// or 4096 classes if this is more. For each slice, with dlogits the gradient of its logits,
+// The classes are processed in slices, one after the other. The logits of a slice take at most 64 MiB, on CUDA 128 MiB,
+// or 4096 classes if this is more; the logits of a single slice at most twice as much. For each slice, with dlogits the
+// gradient of its logits,
 //
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]

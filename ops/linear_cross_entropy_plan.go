@@ -8,12 +8,12 @@ type classPlan struct {
 	kept  int // the logits of so many slices, from the first, are kept for the gradient
 }
 
-// sliceBytes bounds the logits of a slice, by backend. At this size matrix products run at full speed. On CUDA the host
-// blocks between slices, so fewer and larger slices keep the GPU busy.
+// sliceBytes bounds the logits of a slice, by backend; a single slice may have twice as many. At this size matrix
+// products run at full speed. On CUDA the host blocks between slices, so fewer and larger slices keep the GPU busy.
 var sliceBytes = map[mlxc.Backend]int{
 	mlxc.BackendCPU:   64 << 20,
 	mlxc.BackendMetal: 64 << 20,
-	mlxc.BackendCUDA:  256 << 20,
+	mlxc.BackendCUDA:  128 << 20,
 }
 
 // minSliceClasses is the number of classes that a slice may have even if it exceeds sliceBytes. With fewer classes, the
@@ -30,6 +30,9 @@ func newClassPlan(b mlxc.Backend, rows, classes, width int, dtype mlxc.DType) cl
 	column := rows * dtype.Size() // bytes of logits of a class
 	limit := max(sliceBytes[b]/column, minSliceClasses)
 	slices := (classes + limit - 1) / limit
+	if slices == 2 {
+		slices = 1
+	}
 	p := classPlan{slice: (classes + slices - 1) / slices}
 	p.kept = max(2*classes*width*dtype.Size(), classes*column/2) / (p.slice * column)
 	if 2*width >= rows {

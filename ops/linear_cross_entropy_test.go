@@ -161,13 +161,13 @@ func TestNewClassPlan(t *testing.T) {
 		want                 classPlan
 	}{
 		{mlxc.BackendCUDA, 4096, 32768, 2048, mlxc.Float16, classPlan{32768, 1}},   // 256 MiB
-		{mlxc.BackendCUDA, 4096, 128256, 4096, mlxc.Float16, classPlan{32064, 4}},  // all logits are as large as weight
-		{mlxc.BackendCUDA, 16384, 128256, 2048, mlxc.Float16, classPlan{8016, 8}},  // half of 16 slices
-		{mlxc.BackendCUDA, 16384, 128256, 2048, mlxc.Float32, classPlan{4008, 16}}, // half of 32 slices
-		{mlxc.BackendCPU, 4096, 32768, 2048, mlxc.Float16, classPlan{8192, 4}},     // twice as large as weight
-		{mlxc.BackendCPU, 4097, 32768, 2048, mlxc.Float16, classPlan{6554, 4}},     // a little larger; the fifth has less
-		{mlxc.BackendCPU, 4096, 8193, 16, mlxc.Float16, classPlan{4097, 0}},        // half of all is less than a slice
-		{mlxc.BackendCPU, 65536, 128256, 4096, mlxc.Float16, classPlan{4008, 16}},  // 64 MiB are 512 classes
+		{mlxc.BackendCUDA, 4096, 32768, 2048, mlxc.Float32, classPlan{8192, 4}},    // twice as large as weight
+		{mlxc.BackendCUDA, 4096, 128256, 4096, mlxc.Float16, classPlan{16032, 8}},  // as large as weight
+		{mlxc.BackendCUDA, 16384, 128256, 2048, mlxc.Float16, classPlan{4008, 16}}, // half of 32 slices
+		{mlxc.BackendCPU, 4097, 32768, 2048, mlxc.Float16, classPlan{6554, 4}},     // the fifth slice has less
+		{mlxc.BackendCPU, 4096, 16384, 2048, mlxc.Float16, classPlan{16384, 1}},
+		{mlxc.BackendCPU, 4096, 16385, 16, mlxc.Float16, classPlan{5462, 1}},      // half of three slices
+		{mlxc.BackendCPU, 65536, 128256, 4096, mlxc.Float16, classPlan{4008, 16}}, // 64 MiB are 512 classes
 		{mlxc.BackendCPU, 1 << 29, 4096, 1, mlxc.Float16, classPlan{4096, 1}},
 		{mlxc.BackendMetal, 1, 1 << 30, 1, mlxc.Float32, classPlan{1 << 24, 64}},
 		{mlxc.BackendCPU, 8192, 1, 8, mlxc.Float32, classPlan{1, 1}},

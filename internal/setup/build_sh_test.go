@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,18 +69,18 @@ mkdir -p "$2"
 		{[]string{"package", "a b"}, set + "\n" + set + " package a b\n"},
 		{[]string{"parity", "--help"}, set + "\nmlxgrad: parity --help\n"},
 		{[]string{"parity", "--case", "a b"}, set + "\nmlxgrad: parity --case a b\n"},
-		{[]string{"test"}, set + "\ngo in " + root + ": test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m ./ops ./...\n"},
+		{[]string{"test"}, set + "\ngo in " + root + ": test " + testFlags + " -timeout 40m ./ops ./...\n"},
 		{
 			[]string{"test", "./ops", "-run", "X"},
-			set + "\ngo in " + root + ": test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m ./ops -run X\n",
+			set + "\ngo in " + root + ": test " + testFlags + " -timeout 40m ./ops -run X\n",
 		},
 		{
 			[]string{"bench", "-bench", "X"},
-			set + "\ngo in " + root + ": test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m ./ops ./... -run=^$ -bench=. -bench X\n",
+			set + "\ngo in " + root + ": test " + testFlags + " -timeout 40m ./ops ./... -run=^$ -bench=. -bench X\n",
 		},
 		{
 			[]string{"bench", "overhead", "-count=2"},
-			set + "\ngo in " + root + ": test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n",
+			set + "\ngo in " + root + ": test " + testFlags + " -timeout 40m -run=^$ -bench=. ./mlxc/internal/overhead -count=2\n",
 		},
 	} {
 		// A CDPATH with a folder of the same name changes nothing.
@@ -179,3 +180,6 @@ mkdir -p "$2"
 	require.Zero(t, code)
 	require.NoDirExists(t, filepath.Join(third, "build"))
 }
+
+// testFlags are the flags that build.sh passes to every go test.
+var testFlags = fmt.Sprintf("-tags=mlxheaders -p %d -vet=off -ldflags=-w", 2*runtime.NumCPU())

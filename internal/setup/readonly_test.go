@@ -105,7 +105,7 @@ printf '#!/bin/sh\necho "${0##*/}: $*"\n' >"$2"
 	w.fake("clang", "")
 	for verb, want := range map[string]string{
 		"setup": "", "parity": "mlxgrad: parity\n",
-		"test": "go test -tags=mlxheaders -vet=off -ldflags=-w -timeout 40m ./ops ./...\n",
+		"test": "go test " + testFlags + " -timeout 40m ./ops ./...\n",
 	} {
 		cmd := exec.Command(bash, filepath.Join(root, "build.sh"), verb)
 		cmd.Env = []string{"PATH=" + w.bin + ":/usr/bin:/bin", "TMPDIR=" + tmp}
