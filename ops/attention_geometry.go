@@ -64,6 +64,7 @@ type attentionGeometry struct {
 	paired            bool // pairs of simdgroups share rows
 	blockM, blockN    int
 	memory            int // Launch.ThreadgroupMemory
+	groupsPerCore     int // Launch.MinGroupsPerCore
 }
 
 // rowFootprint is the number of elements per row that a simdgroup keeps in registers while it iterates over panels.
@@ -123,24 +124,28 @@ func (g attentionGeometry) groups(length, sequences int) int {
 func fitsWarpgroup(width int) bool { return width == 64 || width == 128 }
 
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes: 64 rows of 16 bits.
-// Panels of blockN rows have two buffers in dynamic shared memory. Of the 255 registers of a lane about 24 hold
-// addresses. A row of a panel takes half a register for its scores and a quarter for their rounded values, in backward
-// kernels another half for the gradients of the scores.
+// Panels of 64 rows have two buffers in dynamic shared memory. A threadgroup is one warpgroup: several threadgroups on
+// a core hide each other's barriers and exponentials. Their number is bounded by the core's registers, 512 for each
+// lane of a warpgroup. A lane needs about 24 for addresses, and for each row of a panel half a register for its score
+// and a quarter for the rounded one, in backward kernels another half for the gradient of the score.
 func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionGeometry {
-	const lanes, rows, registers = 128, 64, 220
-	g := attentionGeometry{lanes: lanes, simdgroups: 2, blockM: rows, blockN: 128}
-	held, stored := rows*(footprint.inputs/2+footprint.accumulators)/lanes, 0
+	const (
+		lanes, rows   = 128, 64
+		coreRegisters = 512
+		addresses     = 24
+		variables     = 8 << 10 // bytes of smaller variables
+	)
+	panels := 2 * rows * (headDim + valueDim) * 2
+	g := attentionGeometry{lanes: lanes, simdgroups: 1, blockM: rows, blockN: rows, memory: panels + variables}
+	held := rows * (footprint.inputs/2 + footprint.accumulators) / lanes
 	if footprint.accumulators == headDim+valueDim { // attention_dkv: StoredOperand
-		held, stored = rows*footprint.accumulators/lanes, g.simdgroups*rows*(headDim+valueDim)*2
+		held = rows * footprint.accumulators / lanes
+		g.memory += rows * (headDim + valueDim) * 2
 	}
-	quarters := 3 // of a register for a row of a panel
+	scores := rows * 3 / 4
 	if footprint.inputs > headDim {
-		quarters = 5
+		scores = rows * 5 / 4
 	}
-	if held+g.blockN*quarters/4 > registers {
-		g.blockN = 64
-	}
-	const variables = 8 << 10 // smaller variables
-	g.memory = 2*g.blockN*(headDim+valueDim)*2 + stored + variables
+	g.groupsPerCore = coreRegisters / (held + scores + addresses)
 	return g
 }

@@ -161,6 +161,7 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 		Threadgroup: [3]int{g.threads(), 1, 1},
 
 		ThreadgroupMemory: g.memory,
+		MinGroupsPerCore:  g.groupsPerCore,
 		Template: attentionTemplate{
 			dtype: a.q.DType(), mask: a.mask.DType(),
 			capped: a.capped, masked: a.masked, paired: g.paired,
@@ -183,10 +184,10 @@ func attentionForward(on target, in attentionInputs, cfg AttentionConfig) (out, 
 		rows, heads, queries := in.q.Shape()[:3], in.q.Dim(1), in.q.Dim(2)
 		headDim, valueDim := in.q.Dim(3), in.v.Dim(3)
 		g := a.geometry(on, queries, rowFootprint{inputs: headDim, accumulators: valueDim})
-		l := a.launch(g, queries, heads)
-		if g.memory == 0 {
-			l.MinGroupsPerCore = forwardGroupsPerCore(on.backend, in.q.DType(), max(headDim, valueDim))
+		if g.groupsPerCore == 0 {
+			g.groupsPerCore = forwardGroupsPerCore(on.backend, in.q.DType(), max(headDim, valueDim))
 		}
+		l := a.launch(g, queries, heads)
 		l.Outputs = []mlxc.Output{
 			{Shape: append(rows[:3:3], valueDim), DType: in.q.DType()},
 			{Shape: append(rows[:3:3], 2), DType: mlxc.Float32},

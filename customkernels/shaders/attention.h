@@ -153,7 +153,7 @@ struct AttentionBlock {
       uint lane_index,
       uint simdgroup_index) {
     lane = lane_index + simdgroup_index % UNITS * 32;
-    simdgroup = simdgroup_index / UNITS;
+    simdgroup = SIMDGROUPS == 1 ? 0 : simdgroup_index / UNITS;  // a constant keeps branches uniform
     part = simdgroup % PARTS;
     thread_index = simdgroup * LANES + lane;
     panel_thread = simdgroup / PARTS * LANES + lane;

@@ -1,14 +1,15 @@
 // The forward pass of attention. attention.h has the formulas, the launch and the traffic.
 // Reference: compare/oracle/attention.go, Attention.Forward.
 //
-// attention_forward computes o and, for each query, m, the largest score, and l = exp(lse − m). exp(s_ij − m) / l keeps
-// the bits that rounding lse would lose. A simdgroup owns BLOCK_M queries and iterates over keys.
+// attention_forward computes o and, for each query, m, about the largest score, and l = exp(lse − m). exp(s_ij − m) / l
+// keeps the bits that rounding lse would lose. A simdgroup owns BLOCK_M queries and iterates over keys.
 
 #include "attention.h"
 
-// OnlineSoftmax is the softmax of rows whose scores arrive in tiles. maximum is the largest score so far, and sum the
-// sum of exp(score − maximum).
-template <typename T, typename SCORES>
+// OnlineSoftmax is the softmax of rows whose scores arrive in tiles. maximum is the largest score so far, or at most
+// SLACK less, and sum the sum of exp(score − maximum). Scores are in powers of 2, so 2^SLACK must be in the range of T.
+// With SLACK, earlier exponentials rarely have to be rescaled.
+template <typename T, typename SCORES, int SLACK>
 struct OnlineSoftmax {
   float maximum[SCORES::LANE_ROWS], sum[SCORES::LANE_ROWS];
 
@@ -27,7 +28,7 @@ struct OnlineSoftmax {
     bool is_one = true;
     row_max(tile, largest);
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
-      largest[i] = max(maximum[i], largest[i]);
+      largest[i] = largest[i] > maximum[i] + SLACK ? largest[i] : maximum[i];
       const float base = largest[i] == -INFINITY ? 0.0f : largest[i];
       rescale[i] = Exponential<T>::of(maximum[i] - base);
       is_one = is_one && rescale[i] == 1;
@@ -89,7 +90,7 @@ template <
   load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
   typename Block::ValueTile sum;
   fill(sum, 0);
-  OnlineSoftmax<T, Scores> softmax;
+  OnlineSoftmax<T, Scores, (LANES > 32 ? 8 : 0)> softmax;
   softmax.init(sinks[block.head] * block.scoring.unit);
 
   block.walk(k, v, mask, key_memory, value_memory);

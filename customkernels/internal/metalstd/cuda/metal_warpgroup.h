@@ -21,32 +21,57 @@ struct warpgroup_tile : tile<16, COLUMNS> {
   MLXG_INLINE static int column(int j, unsigned lane) { return tile<16, COLUMNS>::column(j, lane % 32); }
 };
 
-// copy_matrix starts to copy ROWS × COLUMNS elements to shared memory, in parts of 64 columns with the layout of
-// matrix_descriptor. Rows at or beyond `rows` become zero.
-template <int ROWS, int COLUMNS, class T>
-MLXG_INLINE void copy_matrix(
-    shared_place to, const T* from, unsigned stride, int rows, unsigned thread_index, unsigned threads) {
-  const auto offset = [](unsigned row, unsigned piece) {
+// A matrix_copy copies ROWS × COLUMNS elements to shared memory, in parts of 64 columns with the layout of
+// matrix_descriptor. It holds what the copies of a thread have in common.
+template <class T, int ROWS, int COLUMNS, int STRIDE>
+struct matrix_copy {
+  static constexpr unsigned PIECES = COLUMNS / 8;  // pieces of 16 bytes in a row
+  unsigned row, piece;                             // the thread's first one
+  unsigned from, to;                               // its place, in elements from the first and in bytes
+  bool has_pieces;                                 // the source consists of aligned pieces
+
+  MLXG_INLINE static unsigned offset(unsigned row, unsigned piece) {
     return piece / 8 * (ROWS * 128) + row * 128 + (piece % 8 ^ row % 8) * 16;
-  };
-  if ((unsigned long long)from % 16 != 0) {
-    for (unsigned i = thread_index; i < ROWS * COLUMNS; i += threads) {
-      const unsigned row = i / COLUMNS, column = i % COLUMNS;
-      const T value = int(row) < rows ? from[row * stride + column] : T(0.0f);
-      store_shared(to + offset(row, column / 8) + column % 8 * 2, value);
-    }
-    return;
   }
-  constexpr unsigned PIECES = COLUMNS / 8;  // of a row
-  const unsigned row = thread_index / PIECES, piece = thread_index % PIECES, row_step = threads / PIECES;
-  from += row * stride + piece * 8;
+
+  MLXG_INLINE void init(const T* source, unsigned thread_index) {
+    row = thread_index / PIECES;
+    piece = thread_index % PIECES;
+    from = row * STRIDE + piece * 8;
+    to = offset(row, piece);
+    has_pieces = (unsigned long long)source % 16 == 0;
+  }
+
+  // start starts a copy. Rows at or beyond `rows` become zero.
+  MLXG_INLINE void start(shared_place place, const T* source, int rows, unsigned thread_index, unsigned threads) const {
+    const unsigned row_step = threads / PIECES;
+    if (!has_pieces) {
+      for (unsigned i = thread_index; i < ROWS * COLUMNS; i += threads) {
+        const unsigned r = i / COLUMNS, c = i % COLUMNS;
+        store_shared(place + offset(r, c / 8) + c % 8 * 2, int(r) < rows ? source[r * STRIDE + c] : T(0.0f));
+      }
+      return;
+    }
+    source += from;
+    place += to;
+    // row_step is a multiple of 8, so the thread's pieces have the same place in their rows.
+    if (rows >= ROWS) {
 #pragma unroll
-  for (unsigned below = 0; below < ROWS; below += row_step) {
-    if (ROWS % row_step == 0 || row + below < ROWS) {
-      copy_ahead<16>(to + offset(row + below, piece), from + below * stride, int(row + below) < rows);
+      for (unsigned below = 0; below < ROWS; below += row_step) {
+        if (ROWS % row_step == 0 || row + below < ROWS) {
+          copy_ahead<16>(place + below * 128, source + below * STRIDE, true);
+        }
+      }
+      return;
+    }
+#pragma unroll
+    for (unsigned below = 0; below < ROWS; below += row_step) {
+      if (ROWS % row_step == 0 || row + below < ROWS) {
+        copy_ahead<16>(place + below * 128, source + below * STRIDE, int(row + below) < rows);
+      }
     }
   }
-}
+};
 
 // A warpgroup_panel holds two buffers of ROWS × COLUMNS elements in shared memory, at multiples of 1024. A buffer
 // consists of parts of 64 columns, in the layout of matrix_descriptor.
@@ -58,6 +83,7 @@ struct warpgroup_panel {
   static constexpr unsigned PART_BYTES = ROWS * 128, BYTES = ELEMENTS * sizeof(T);
   shared_place first;    // the first buffer
   shared_place current;  // the buffer of the current tile
+  matrix_copy<T, ROWS, COLUMNS, STRIDE> copy;
 
   MLXG_INLINE static void synchronize() {
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -68,19 +94,20 @@ struct warpgroup_panel {
   MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned threads) {
     first = shared_address(to);
     current = first + BYTES;
-    copy(from, rows, thread_index, threads);
+    copy.init(from, thread_index);
+    prefetch(from, rows, thread_index, threads);
   }
 
   MLXG_INLINE void advance(const T* from, int rows, unsigned thread_index, unsigned threads) {
     current = next();
-    copy(from, rows, thread_index, threads);
+    prefetch(from, rows, thread_index, threads);
   }
 
  private:
   MLXG_INLINE shared_place next() const { return 2 * first + BYTES - current; }
-  MLXG_INLINE void copy(const T* from, int rows, unsigned thread_index, unsigned threads) {
+  MLXG_INLINE void prefetch(const T* from, int rows, unsigned thread_index, unsigned threads) {
     if (rows > 0) {
-      copy_matrix<ROWS, COLUMNS>(next(), from, STRIDE, rows, thread_index, threads);
+      copy.start(next(), from, rows, thread_index, threads);
     }
   }
 };
@@ -101,9 +128,11 @@ struct warpgroup_stored_operand {
   static constexpr int SIZE = ROWS * COLUMNS;
   shared_place first;
 
-  MLXG_INLINE void load(T* to, const T* from, int stride, int rows, unsigned lane) {
+  MLXG_INLINE void load(T* to, const T* from, int, int rows, unsigned lane) {
     first = shared_address(to);
-    copy_matrix<ROWS, COLUMNS>(first, from, stride, rows, lane, 128);
+    matrix_copy<T, ROWS, COLUMNS, COLUMNS> copy;
+    copy.init(from, lane);
+    copy.start(first, from, rows, lane, 128);
   }
 };
 
@@ -117,8 +146,8 @@ MLXG_INLINE void multiply_transposed(
   begin_products();
 #pragma unroll
   for (int k = 0; k < INNER / 16; ++k) {
-    const matrix_descriptor a = first_left + (k / 4 * 64 * 128 + k % 4 * 32) / 16;
-    const matrix_descriptor b = first_right + (k / 4 * right.PART_BYTES + k % 4 * 32) / 16;
+    const matrix_descriptor a = first_left.after(k / 4 * 64 * 128 + k % 4 * 32);
+    const matrix_descriptor b = first_right.after(k / 4 * right.PART_BYTES + k % 4 * 32);
     if (k == 0) {
       multiply_64<T, false>(product.fragments[0], a, b);
     } else {
@@ -141,7 +170,7 @@ MLXG_INLINE void multiply_transposed(
   for (int k = 0; k < INNER / 16; ++k) {
     const unsigned a[4] = {
         left.pairs[0][2 * k], left.pairs[1][2 * k], left.pairs[0][2 * k + 1], left.pairs[1][2 * k + 1]};
-    const matrix_descriptor terms = first + (k / 4 * right.PART_BYTES + k % 4 * 32) / 16;
+    const matrix_descriptor terms = first.after(k / 4 * right.PART_BYTES + k % 4 * 32);
     if (k == 0) {
       multiply_64<T, false, false>(product.fragments[0], a, terms);
     } else {
@@ -171,7 +200,7 @@ MLXG_INLINE void multiply_add(
   begin_products();
 #pragma unroll
   for (int k = 0; k < INNER / 16; ++k) {
-    multiply_64<T, true, true>(sum.fragments[0], a[k], first + k * 2048 / 16);
+    multiply_64<T, true, true>(sum.fragments[0], a[k], first.after(k * 2048));
   }
   end_products();
 }

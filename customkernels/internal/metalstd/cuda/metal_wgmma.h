@@ -34,14 +34,20 @@ MLXG_INLINE void publish_copies() {
 }
 
 // A matrix_descriptor tells a product where its right-hand operand lies: rows of 128 bytes, eight rows after each
-// other. The 16-byte piece p of row r lies at piece p ^ (r % 8). Its start is in units of 16 bytes, so adding n moves
-// it by 16·n bytes.
-using matrix_descriptor = unsigned long long;
+// other. The 16-byte piece p of row r lies at piece p ^ (r % 8). `start` is in units of 16 bytes.
+struct matrix_descriptor {
+  unsigned start, kind;  // the two halves of the 64 bits that the instruction reads
 
-// describe returns the descriptor of a matrix at an address that is a multiple of 1024. `apart` is the distance in
-// bytes between its panels of 64 columns, for matrices whose columns are the product's columns.
+  MLXG_INLINE matrix_descriptor after(unsigned bytes) const { return {start + bytes / 16, kind}; }
+  MLXG_INLINE unsigned long long bits() const { return (unsigned long long)kind << 32 | start; }
+};
+
+// describe returns the descriptor of a matrix at an address that is a multiple of 1024 and the same in all lanes of a
+// warp. `apart` is the distance in bytes between its panels of 64 columns, for matrices whose columns are the product's
+// columns. The shuffle tells the compiler that the address is uniform: products read descriptors from uniform
+// registers, and a value of a lane would be moved there before each one.
 MLXG_INLINE matrix_descriptor describe(shared_place at, unsigned apart) {
-  return (at & 0x3ffffu) >> 4 | (unsigned long long)(apart >> 4) << 16 | 64ull << 32 | 1ull << 62;
+  return {__shfl_sync(0xffffffffu, (at & 0x3ffffu) >> 4 | apart >> 4 << 16, 0), 64u | 1u << 30};
 }
 
 #define MLXG_FRAGMENT(f, i) "+f"(f[i][0]), "+f"(f[i][1]), "+f"(f[i][2]), "+f"(f[i][3])
@@ -55,11 +61,11 @@ MLXG_INLINE matrix_descriptor describe(shared_place at, unsigned apart) {
   MLXG_REGISTERS_32                                                                          \
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53" \
   ",%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-#define MLXG_PRODUCT(n, type, registers, a0, a1, a2, a3, b, transposed, add, fragments)                         \
-  asm volatile("{ .reg .pred p; setp.ne.b32 p, " add ", 0; wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type \
-               "." type " {" registers "}, {" a0 "," a1 "," a2 "," a3 "}, " b ", p, 1, 1, " transposed "; }"    \
-               : fragments                                                                                      \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right), "n"(int(TRANSPOSED)), "n"(int(ADD))    \
+#define MLXG_PRODUCT(n, type, registers, a0, a1, a2, a3, b, transposed, add, fragments)                             \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, " add ", 0; wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type     \
+               "." type " {" registers "}, {" a0 "," a1 "," a2 "," a3 "}, " b ", p, 1, 1, " transposed "; }"        \
+               : fragments                                                                                          \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right.bits()), "n"(int(TRANSPOSED)), "n"(int(ADD)) \
                : "memory")
 
 // multiply_64 starts f = a·b, or += if ADD, with 16 terms and 64 or 128 columns, in fragments of 8 columns. A lane's
@@ -88,7 +94,7 @@ MLXG_INLINE void multiply_64(float (&f)[N][4], const unsigned (&a)[4], matrix_de
   asm volatile("{ .reg .pred p; setp.ne.b32 p, " add ", 0; wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type \
                "." type " {" registers "}, " a ", " b ", p, 1, 1, 0, 0; }"                                      \
                : fragments                                                                                      \
-               : "l"(left), "l"(right), "n"(int(ADD))                                                           \
+               : "l"(left.bits()), "l"(right.bits()), "n"(int(ADD))                                             \
                : "memory")
 
 // multiply_64 starts f = a·bᵀ, or += if ADD, with a in shared memory too.
