@@ -169,7 +169,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	l.slices(hidden, func(hidden, weight *mlxc.Array, begin int) (done []*mlxc.Array) {
 		var logits *mlxc.Array
 		if at := begin / l.plan.slice; at < len(kept) {
-			logits = kept[at]
+			logits = kept[at].After(hidden) // otherwise MLX could compute all dlogits at once
 		} else {
 			logits = hidden.MatMul(weight.Transpose())
 		}
