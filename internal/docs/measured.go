@@ -84,8 +84,8 @@ func (f files) speed(out *bytes.Buffer, o operation, ratios []ratio) error {
 	if err := f.ratioFigure(name, of, func(r ratio) string { return r.caseName }); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s\n\nGradients on one NVIDIA H200 or H100, TF32 on. [The files](../h200/README.md) have the times and commands;"+
-		" [Benchmarks](../benchmarks.md#cpu)\nhas those of a CPU.\n",
+	fmt.Fprintf(out, "%s\n\nGradients on one NVIDIA H200 or H100, TF32 on. [The files](../h200/README.md) have the times and "+
+		"commands; [Benchmarks](../benchmarks.md#cpu)\nhas those of a CPU.\n",
 		picture("docs/ops", name, "MLX's time divided by ours for each case"))
 	return nil
 }
