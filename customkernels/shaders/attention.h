@@ -339,17 +339,11 @@ struct AttentionBlock {
     return Exponential<T>::of(score - of_query.maximum) * of_query.inverse_sum;
   }
 
-  // probabilities replaces the scores of a TRANSPOSED tile by p and sets the delta of each of the lane's columns.
-  void probabilities(thread Scores& tile, thread float* deltas) const {
-    for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-      float stored[ROW_STATS_SIZE] = {};
-      stats.get_row(Scores::column(j, lane), stored + Stored::FIRST);
-      const RowStats of_query = {stored[0], stored[1], stored[2], stored[3]};
-      deltas[j] = of_query.delta;
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        tile.set(i, j, probability(of_query, tile.get(i, j)));
-      }
-    }
+  // stats_of returns the RowStats of the query in the lane's column j of a TRANSPOSED tile.
+  RowStats stats_of(int j) const {
+    float stored[ROW_STATS_SIZE] = {};
+    stats.get_row(Scores::column(j, lane), stored + Stored::FIRST);
+    return {stored[0], stored[1], stored[2], stored[3]};
   }
 
   // uncap multiplies gradients of capped scores by the cap's derivative at the products q·k.

@@ -265,6 +265,9 @@ template <
       true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
       Block;
   typedef typename Block::Scores Scores;
+  // Asynchronous products of s and dp together would exceed the registers of a lane when three threadgroups share a
+  // core.
+  constexpr bool TOGETHER = HEAD_DIM + VALUE_DIM > 128;
   threadgroup T query_memory[Block::HEAD_MEMORY];
   threadgroup T d_o_memory[Block::VALUE_MEMORY];
   threadgroup float stats_memory[Block::StatsPanel::SIZE];
@@ -294,24 +297,34 @@ template <
         continue;
       }
       Scores s, products, ds;
-      float deltas[Scores::LANE_COLUMNS];
       block.product(s, keys, block.heads, score_memory);
-      block.product(ds, values, block.values, gradient_memory);
-      finish<1>(s);
+      if (TOGETHER) {
+        block.product(ds, values, block.values, gradient_memory);
+      }
+      finish<TOGETHER ? 1 : 0>(s);
       if (CAPPED) {
         products = s;
       }
       block.score(s);
-      block.probabilities(s, deltas);
-      block.hide(s, 0, query);
-      multiply_add(dv_sum, s, block.values, block.lane);
-      finish<1>(ds);
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        const RowStats stats = block.stats_of(j);
         for (int i = 0; i < Scores::LANE_ROWS; i++) {
-          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - deltas[j]));
+          s.set(i, j, Block::probability(stats, s.get(i, j)));
+        }
+      }
+      block.hide(s, 0, query);
+      if (!TOGETHER) {
+        block.product(ds, values, block.values, gradient_memory);
+      }
+      finish<0>(ds);
+      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        const float delta = block.stats_of(j).delta;  // read again, because keeping it costs registers
+        for (int i = 0; i < Scores::LANE_ROWS; i++) {
+          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - delta));
         }
       }
       block.uncap(ds, products);
+      multiply_add(dv_sum, s, block.values, block.lane);
       multiply_add(dk_sum, ds, block.heads, block.lane);
       finish<1>(dv_sum);
       finish<0>(dk_sum);
