@@ -96,6 +96,8 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 			// weight, and the gradient of the input.
 			low, result := c.PaddingLow[i], (room-need)/c.Stride[i]+1
 			separate = separate || low > result*c.Stride[i] || low > k*c.Dilation[i] || need-1-low > n
+			// Fault conv-gradient-dilated-input.
+			separate = separate || c.InputDilation[i] > 1 && low >= need
 			// Limit the steps: longer ones have the same result but overflow MLX's 32 bits, and MLX would write outside
 			// its memory.
 			c.Stride[i] = min(c.Stride[i], room)
@@ -113,8 +115,8 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	if c.Groups < 1 {
 		return fail(fmt.Errorf("Groups is %d: it must be at least 1", c.Groups))
 	}
-	// MLX's gradients have wrong shapes for asymmetric padding (fault conv-gradient-asymmetric-padding), in 0.32.4 only
-	// for a dilated input, and some do not exist for a dilated input with a stride above 1.
+	// MLX's gradients have wrong shapes for asymmetric padding (fault conv-gradient-asymmetric-padding), and some do not
+	// exist for a dilated input with a stride above 1.
 	if input.Err() == nil && weight.Err() == nil &&
 		(separate || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 &&
 			slices.Max(c.Stride) > 1) {

@@ -43,7 +43,7 @@ var emptyChecks = map[string]check{
 		return ends(mlx.Full(0, 0, 4).SegmentedMM(mlx.Full(0, 4, 2), mlx.New([]uint32{0, 4}, 1, 2)))
 	},
 	"conv-without-channels": func() string {
-		return refused(func() mlx.Array { return mlx.Full(0, 1, 4, 0).Conv1D(mlx.Full(0, 1, 2, 0), 0, 0) })
+		return refused(func() mlx.Array { return mlx.Full(0, 1, 4, 0).Conv1D(mlx.Full(0, 1, 2, 0), 0, 0, 1) })
 	},
 	"attention-without-key-heads": func() string {
 		return refused(func() mlx.Array { return mlx.Full(0, 1, 2, 3, 4).Attention(mlx.Full(0, 1, 0, 3, 4)) })

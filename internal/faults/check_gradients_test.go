@@ -24,8 +24,9 @@ var gradientChecks = map[string]check{
 		f := func(offset mlx.Array) mlx.Array { return x.RoPE(2, false, offset) }
 		return floats(gradient(f, mlx.Scalar[int32](1), mlx.Full(1, 1, 1, 2)), 0)
 	},
-	"conv-gradient-asymmetric-padding": func() string { return convShapes(5, 1, 0) },
-	"conv-gradient-large-padding":      func() string { return convShapes(3, 40, 40) },
+	"conv-gradient-asymmetric-padding": func() string { return convShapes(5, 1, 0, 1) },
+	"conv-gradient-dilated-input":      func() string { return convShapes(2, 0, 3, 2) },
+	"conv-gradient-large-padding":      func() string { return convShapes(3, 40, 40, 1) },
 	"cummax-gradient-nan": func() string {
 		nan := mlx.Full(float32(math.NaN()), 1000)
 		f := func(x mlx.Array) mlx.Array { return x.CumMax(true) }
@@ -77,11 +78,11 @@ var gradientChecks = map[string]check{
 	},
 }
 
-// convShapes compares the shapes of the gradients of a convolution of n elements with their operands.
-func convShapes(n, low, high int) string {
+// convShapes compares the shapes of the gradients of a convolution of n elements, `dilation` apart, with their operands.
+func convShapes(n, low, high, dilation int) string {
 	x, w := mlx.Full(1, 1, n, 1), mlx.Full(1, 1, 3, 1)
-	f := func(a []mlx.Array) []mlx.Array { return []mlx.Array{a[0].Conv1D(a[1], low, high)} }
-	grads := mlx.VJP(f, []mlx.Array{x, w}, []mlx.Array{mlx.Full(1, 1, n+low+high-2, 1)})
+	f := func(a []mlx.Array) []mlx.Array { return []mlx.Array{a[0].Conv1D(a[1], low, high, dilation)} }
+	grads := mlx.VJP(f, []mlx.Array{x, w}, []mlx.Array{mlx.Full(1, 1, (n-1)*dilation+1+low+high-2, 1)})
 	if d := differ(grads[0].Shape(), x.Shape()); d != "" {
 		return d
 	}

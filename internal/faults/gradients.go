@@ -50,9 +50,17 @@ var gradients = Area{"Gradients", []Fault{
 	{
 		Name:   "conv-gradient-asymmetric-padding",
 		Title:  "The gradients of a convolution with asymmetric padding have wrong shapes",
-		Wrong:  "The gradient of the input is shorter than the input. For a dilated input, 0.32.4 still has the fault.",
+		Wrong:  "The gradient of the input is shorter than the input.",
 		Right:  "The shapes of the operands.",
 		Gone:   "0.32.4",
+		Guards: []Guard{{"mlxc/ops_conv.go", "convGeneral"}, {"mlxc/libmlxg/mlxg_transforms.cpp", "checked_gradients"}},
+		Cost:   "the input is copied between zeros",
+	},
+	{
+		Name:   "conv-gradient-dilated-input",
+		Title:  "The gradient of a convolution of a dilated input with large padding has a wrong shape",
+		Wrong:  "For a padding of at least the kernel's size, the gradient of the input is shorter than the input.",
+		Right:  "The shape of the input.",
 		Guards: []Guard{{"mlxc/ops_conv.go", "convGeneral"}, {"mlxc/libmlxg/mlxg_transforms.cpp", "checked_gradients"}},
 		Cost:   "the input is copied between zeros",
 	},

@@ -236,11 +236,11 @@ func (a Array) BlockMaskedMM(b, mask Array) Array {
 	})
 }
 
-// Conv1D convolves along one axis.
-func (a Array) Conv1D(weight Array, low, high int) Array {
-	one32, lo, hi := C.int(1), C.int(low), C.int(high)
+// Conv1D convolves along one axis. The elements of a are `dilation` apart.
+func (a Array) Conv1D(weight Array, low, high, dilation int) Array {
+	one32, lo, hi, apart := C.int(1), C.int(low), C.int(high), C.int(dilation)
 	return one(func(r *C.mlx_array) C.int {
-		return C.mlx_conv_general(r, a.c, weight.c, &one32, 1, &lo, 1, &hi, 1, &one32, 1, &one32, 1, 1, false, stream)
+		return C.mlx_conv_general(r, a.c, weight.c, &one32, 1, &lo, 1, &hi, 1, &one32, 1, &apart, 1, 1, false, stream)
 	})
 }
 

@@ -244,6 +244,44 @@ func TestConvolutionsWithMorePaddingThanResult(t *testing.T) {
 	}
 }
 
+// The gradients of a convolution with any padding of a dilated input are those of a sum of products, and have the shapes of
+// the operands. All elements and cotangents are 1, so an element's gradient is the number of its products.
+func TestGradientsOfPaddedDilatedConvolutions(t *testing.T) {
+	for n := 1; n < 6; n++ {
+		for padding := range 6 {
+			for apart := 1; apart < 4; apart++ {
+				for k := 1; k < 4; k++ {
+					length := (n-1)*apart + 1 + 2*padding
+					if length < k {
+						continue
+					}
+					dx, dw := make([]float32, n), make([]float32, k)
+					for result := range length - k + 1 {
+						for j := range k {
+							if at := result + j - padding; at >= 0 && at%apart == 0 && at/apart < n {
+								dx[at/apart]++
+								dw[j]++
+							}
+						}
+					}
+					c := mlxc.ConvGeneralConfig{
+						PaddingLow: []int{padding}, PaddingHigh: []int{padding}, InputDilation: []int{apart},
+					}
+					sum := func(in []*mlxc.Array) []*mlxc.Array {
+						return []*mlxc.Array{mlxc.ConvGeneral(in[0], in[1], c).Sum()}
+					}
+					_, grads, err := mlxc.ValueAndGrad(sum, 0, 1)([]*mlxc.Array{
+						mlxc.Ones(mlxc.Float32, 1, n, 1), mlxc.Ones(mlxc.Float32, 1, k, 1),
+					})
+					require.NoError(t, err)
+					require.Equal(t, dx, floats(t, grads[0]), "%d elements, %+v, %d", n, c, k)
+					require.Equal(t, dw, floats(t, grads[1]), "%d elements, %+v, %d", n, c, k)
+				}
+			}
+		}
+	}
+}
+
 func TestConvolutionsByHand(t *testing.T) {
 	x, w := mlxc.FromSlice([]float32{1, 10}, 1, 2, 1), mlxc.FromSlice([]float32{1, 2, 3}, 1, 3, 1)
 	require.Equal(t, []float32{1, 2, 13, 20, 30},
