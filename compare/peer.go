@@ -32,11 +32,11 @@ type peer struct {
 // arithmetic.
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers := implementations(c, draws, dtype, truth)
-	substitute(peers, "the oracle with float32 rounding errors", func() []peer {
-		return roundingErrors(c, draws, dtype, truth)
-	})
+	substitute(peers, byRounding, func() []peer { return roundingErrors(c, draws, dtype, truth) })
 	return peers
 }
+
+const byRounding = "the oracle with float32 rounding errors"
 
 // roundingErrors measures the truth at inputs with rounding errors of float32 arithmetic. A target without usable errors
 // has no valid peer.
@@ -55,14 +55,17 @@ func roundingErrors(c Case, draws []operands, dtype mlxc.DType, truth [][]float6
 	return peers
 }
 
-// allowRounding raises the errors that ours is judged by to those of float32 arithmetic. At few elements a peer can be
-// exact by chance.
-func allowRounding(peers, rounding []peer) {
+// peersWithRounding is peersOf, but the errors that ours is judged by are at least those of float32 arithmetic. At few
+// elements a peer can be exact by chance.
+func peersWithRounding(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
+	peers, rounding := implementations(c, draws, dtype, truth), roundingErrors(c, draws, dtype, truth)
+	substitute(peers, byRounding, func() []peer { return rounding })
 	for i, other := range rounding {
 		if ref := &peers[i].reference; other.verdict == report.MLXValid && ref.Usable() {
 			ref.Max, ref.Mean = max(ref.Max, other.errors.Max), max(ref.Mean, other.errors.Mean)
 		}
 	}
+	return peers
 }
 
 // implementations measures the gradients of MLX and Composed.

@@ -103,9 +103,7 @@ func (p problem) judge(rows []report.Row, ours [][]float64) {
 
 // judgeAtRandomInputs judges as judge does, but allows the errors of float32 arithmetic even if MLX's are smaller.
 func (p problem) judgeAtRandomInputs(rows []report.Row, ours [][]float64) {
-	peers := peersOf(p.c, p.draws, p.dtype, p.truth)
-	allowRounding(peers, roundingErrors(p.c, p.draws, p.dtype, p.truth))
-	p.judgeBy(peers, rows, ours)
+	p.judgeBy(peersWithRounding(p.c, p.draws, p.dtype, p.truth), rows, ours)
 }
 
 func (p problem) judgeBy(peers []peer, rows []report.Row, ours [][]float64) {

@@ -49,29 +49,31 @@ func TestDamagedPrecompiledHeaders(t *testing.T) {
 	library, dir := withPrecompiled(t)
 	content := library()
 	path := files(t, dir, "*.gch")[0]
-	whole, err := os.ReadFile(path)
-	require.NoError(t, err)
-	size := len(whole)
-	whole[size/2]++
-	require.NoError(t, os.WriteFile(path, whole, 0o600))
+	damaged := damage(t, path)
 	forget()
 	require.Equal(t, content, library())
 	require.Len(t, files(t, dir, "*.gch"), 1)
 	now, err := os.ReadFile(files(t, dir, "*.gch")[0])
 	require.NoError(t, err)
-	require.False(t, bytes.Equal(whole, now))
-	require.InDelta(t, size, len(now), 1e5)
+	require.False(t, bytes.Equal(damaged, now))
+	require.InDelta(t, len(damaged), len(now), 1e5)
+}
+
+// damage changes a byte of a file and returns its new content.
+func damage(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	content[len(content)/2]++
+	require.NoError(t, os.WriteFile(path, content, 0o600))
+	return content
 }
 
 // Precompiled headers that change while a process runs are verified again.
 func TestPrecompiledHeadersThatChange(t *testing.T) {
 	library, dir := withPrecompiled(t)
 	content := library()
-	path := files(t, dir, "*.gch")[0]
-	whole, err := os.ReadFile(path)
-	require.NoError(t, err)
-	whole[len(whole)/2]++
-	require.NoError(t, os.WriteFile(path, whole, 0o600))
+	damage(t, files(t, dir, "*.gch")[0])
 	require.Equal(t, content, library())
 	require.Empty(t, files(t, dir, "*.gch"))
 }

@@ -251,19 +251,10 @@ func TestGradientsOfPaddedDilatedConvolutions(t *testing.T) {
 		for padding := range 6 {
 			for apart := 1; apart < 4; apart++ {
 				for k := 1; k < 4; k++ {
-					length := (n-1)*apart + 1 + 2*padding
-					if length < k {
+					if (n-1)*apart+1+2*padding < k {
 						continue
 					}
-					dx, dw := make([]float32, n), make([]float32, k)
-					for result := range length - k + 1 {
-						for j := range k {
-							if at := result + j - padding; at >= 0 && at%apart == 0 && at/apart < n {
-								dx[at/apart]++
-								dw[j]++
-							}
-						}
-					}
+					dx, dw := productCounts(n, k, padding, apart)
 					c := mlxc.ConvGeneralConfig{
 						PaddingLow: []int{padding}, PaddingHigh: []int{padding}, InputDilation: []int{apart},
 					}
@@ -280,6 +271,21 @@ func TestGradientsOfPaddedDilatedConvolutions(t *testing.T) {
 			}
 		}
 	}
+}
+
+// productCounts returns the number of products that each of n padded elements, `apart` apart, and each of k elements of the
+// kernel has in a convolution.
+func productCounts(n, k, padding, apart int) (dx, dw []float32) {
+	dx, dw = make([]float32, n), make([]float32, k)
+	for result := range (n-1)*apart + 1 + 2*padding - k + 1 {
+		for j := range k {
+			if at := result + j - padding; at >= 0 && at%apart == 0 && at/apart < n {
+				dx[at/apart]++
+				dw[j]++
+			}
+		}
+	}
+	return dx, dw
 }
 
 func TestConvolutionsByHand(t *testing.T) {

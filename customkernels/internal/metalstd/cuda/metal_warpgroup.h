@@ -26,7 +26,7 @@ struct warpgroup_tile : tile<16, COLUMNS> {
 template <class T, int ROWS, int COLUMNS, int STRIDE>
 struct matrix_copy {
   static constexpr unsigned PIECES = COLUMNS / 8;  // pieces of 16 bytes in a row
-  unsigned row, piece;                             // the thread's first one
+  unsigned row;                                    // of the thread's first piece
   unsigned from, to;                               // its place, in elements from the first and in bytes
   bool has_pieces;                                 // the source consists of aligned pieces
 
@@ -35,8 +35,8 @@ struct matrix_copy {
   }
 
   MLXG_INLINE void init(const T* source, unsigned thread_index) {
+    const unsigned piece = thread_index % PIECES;
     row = thread_index / PIECES;
-    piece = thread_index % PIECES;
     from = row * STRIDE + piece * 8;
     to = offset(row, piece);
     has_pieces = (unsigned long long)source % 16 == 0;
@@ -44,7 +44,6 @@ struct matrix_copy {
 
   // start starts a copy. Rows at or beyond `rows` become zero.
   MLXG_INLINE void start(shared_place place, const T* source, int rows, unsigned thread_index, unsigned threads) const {
-    const unsigned row_step = threads / PIECES;
     if (!has_pieces) {
       for (unsigned i = thread_index; i < ROWS * COLUMNS; i += threads) {
         const unsigned r = i / COLUMNS, c = i % COLUMNS;
@@ -52,22 +51,21 @@ struct matrix_copy {
       }
       return;
     }
-    source += from;
-    place += to;
-    // row_step is a multiple of 8, so the thread's pieces have the same place in their rows.
     if (rows >= ROWS) {
-#pragma unroll
-      for (unsigned below = 0; below < ROWS; below += row_step) {
-        if (ROWS % row_step == 0 || row + below < ROWS) {
-          copy_ahead<16>(place + below * 128, source + below * STRIDE, true);
-        }
-      }
-      return;
+      start_pieces<true>(place + to, source + from, rows, threads / PIECES);
+    } else {
+      start_pieces<false>(place + to, source + from, rows, threads / PIECES);
     }
+  }
+
+ private:
+  // row_step is a multiple of 8, so the thread's pieces have the same place in their rows.
+  template <bool WHOLE>
+  MLXG_INLINE void start_pieces(shared_place place, const T* source, int rows, unsigned row_step) const {
 #pragma unroll
     for (unsigned below = 0; below < ROWS; below += row_step) {
       if (ROWS % row_step == 0 || row + below < ROWS) {
-        copy_ahead<16>(place + below * 128, source + below * STRIDE, int(row + below) < rows);
+        copy_ahead<16>(place + below * 128, source + below * STRIDE, WHOLE || int(row + below) < rows);
       }
     }
   }
