@@ -91,13 +91,12 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i,
 					room))
 			}
-			// With a padding larger than a result, MLX writes outside the result or returns an empty gradient (fault
-			// conv-gradient-large-padding). The three conditions are for the forward result, the gradient of the
-			// weight, and the gradient of the input.
+			// With a padding larger than a result, MLX writes outside the result (the first condition is for the
+			// forward result, the third for the gradient of the input). With a padding of at least the kernel's
+			// span, its gradients have wrong shapes (faults conv-gradient-large-padding and
+			// conv-gradient-dilated-input).
 			low, result := c.PaddingLow[i], (room-need)/c.Stride[i]+1
-			separate = separate || low > result*c.Stride[i] || low > k*c.Dilation[i] || need-1-low > n
-			// Fault conv-gradient-dilated-input.
-			separate = separate || c.InputDilation[i] > 1 && low >= need
+			separate = separate || low > result*c.Stride[i] || low >= need || need-1-low > n
 			// Limit the steps: longer ones have the same result but overflow MLX's 32 bits, and MLX would write outside
 			// its memory.
 			c.Stride[i] = min(c.Stride[i], room)

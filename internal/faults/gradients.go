@@ -67,7 +67,7 @@ var gradients = Area{"Gradients", []Fault{
 	{
 		Name:   "conv-gradient-large-padding",
 		Title:  "The gradient of a convolution with large padding is empty",
-		Wrong:  "For a padding larger than the kernel, the gradient of the input has size 0, or MLX refuses it.",
+		Wrong:  "For a padding of at least the kernel's size, the gradient of the input has size 0, or MLX refuses it.",
 		Right:  "The shapes of the operands.",
 		Gone:   "0.32.4",
 		Guards: []Guard{{"mlxc/ops_conv.go", "convGeneral"}},
