@@ -67,8 +67,12 @@ type attentionGeometry struct {
 	groupsPerCore     int // Launch.MinGroupsPerCore
 }
 
-// rowFootprint is the number of elements per row that a simdgroup keeps in registers while it iterates over panels.
-type rowFootprint struct{ inputs, accumulators int }
+// rowFootprint describes what a simdgroup keeps while it iterates over panels.
+type rowFootprint struct {
+	inputs, accumulators int  // elements per row
+	valueProducts        bool // it computes products with v beside the scores
+	storedInputs         bool // a warpgroup keeps the inputs in threadgroup memory (StoredOperand)
+}
 
 // attentionGeometryFor returns the geometry of a kernel with this footprint for `length` rows.
 func attentionGeometryFor(
@@ -138,12 +142,12 @@ func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionG
 	panels := 2 * rows * (headDim + valueDim) * 2
 	g := attentionGeometry{lanes: lanes, simdgroups: 1, blockM: rows, blockN: rows, memory: panels + variables}
 	held := rows * (footprint.inputs/2 + footprint.accumulators) / lanes
-	if footprint.accumulators == headDim+valueDim { // attention_dkv: StoredOperand
+	if footprint.storedInputs {
 		held = rows * footprint.accumulators / lanes
 		g.memory += rows * (headDim + valueDim) * 2
 	}
 	scores := rows * 3 / 4
-	if footprint.inputs > headDim {
+	if footprint.valueProducts {
 		scores = rows * 5 / 4
 	}
 	g.groupsPerCore = coreRegisters / (held + scores + addresses)

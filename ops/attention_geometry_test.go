@@ -16,8 +16,8 @@ func TestGeometryOfWarpgroups(t *testing.T) {
 			both := headDim + valueDim
 			for name, footprint := range map[string]rowFootprint{
 				"forward": {inputs: headDim, accumulators: valueDim},
-				"dq":      {inputs: both, accumulators: headDim},
-				"dkv":     {inputs: both, accumulators: both},
+				"dq":      {inputs: both, accumulators: headDim, valueProducts: true},
+				"dkv":     {inputs: both, accumulators: both, valueProducts: true, storedInputs: true},
 			} {
 				g := attentionGeometryFor(on, mlxc.Float16, headDim, valueDim, 100, footprint, false)
 				require.Equal(t, 128, g.threads(), name)

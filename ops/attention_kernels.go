@@ -248,9 +248,11 @@ func (a attentionArgs) gradQKV(on target, inputs []*mlxc.Array) []*mlxc.Array {
 	like := func(x *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: x.Shape(), DType: x.DType()} }
 	headDim, both := a.q.Dim(3), a.q.Dim(3)+a.v.Dim(3)
 	queries, keys := a.q.Dim(2), a.k.Dim(2)
-	forQ := a.launch(a.geometry(on, queries, rowFootprint{inputs: both, accumulators: headDim}), queries, a.q.Dim(1))
+	footprint := rowFootprint{inputs: both, accumulators: headDim, valueProducts: true}
+	forQ := a.launch(a.geometry(on, queries, footprint), queries, a.q.Dim(1))
 	forQ.Outputs = []mlxc.Output{like(a.q)}
-	forKV := a.launch(a.geometry(on, keys, rowFootprint{inputs: both, accumulators: both}), keys, a.k.Dim(1))
+	footprint.accumulators, footprint.storedInputs = both, true
+	forKV := a.launch(a.geometry(on, keys, footprint), keys, a.k.Dim(1))
 	forKV.Outputs = []mlxc.Output{like(a.k), like(a.v)}
 	grads := on.launch(attentionBackwardFile.kernel("attention_dq"), forQ, inputs...)
 	keyInputs := slices.Clone(inputs)
@@ -300,7 +302,8 @@ func rowStatsOutput(dOut *mlxc.Array) []mlxc.Output {
 // rowStatsOfProducts computes delta from products of weights and their gradients.
 func (a attentionArgs) rowStatsOfProducts(on target, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
 	queries := a.q.Dim(2)
-	l := a.launch(a.geometry(on, queries, rowFootprint{inputs: a.q.Dim(3) + a.v.Dim(3)}), queries, a.q.Dim(1))
+	footprint := rowFootprint{inputs: a.q.Dim(3) + a.v.Dim(3), valueProducts: true}
+	l := a.launch(a.geometry(on, queries, footprint), queries, a.q.Dim(1))
 	l.Outputs = rowStatsOutput(dOut)
 	return on.launch(attentionBackwardFile.kernel("attention_delta"), l,
 		a.q, a.k, a.v, a.mask, dOut, statistics, dLSE, a.queryStarts, a.keyStarts, a.sizes, a.scalars)[0]

@@ -124,9 +124,10 @@ struct AttentionBlock {
   // Indices among all threads and among PANEL_THREADS. They are computed once: in the loop they cost registers.
   uint thread_index, panel_thread;
 
-  HeadPanel heads;    // columns of the scores: rows of k, or of q if TRANSPOSED
-  ValuePanel values;  // the same rows of v, or of do if TRANSPOSED
-  StatsPanel stats;   // the RowStats of the queries if TRANSPOSED
+  HeadPanel heads;                        // columns of the scores: rows of k, or of q if TRANSPOSED
+  ValuePanel values;                      // the same rows of v, or of do if TRANSPOSED
+  StatsPanel stats;                       // the RowStats of the queries if TRANSPOSED
+  RowStats row_stats[Scores::LANE_ROWS];  // the RowStats of the lane's queries if not TRANSPOSED
   MaskTile<TRANSPOSED, MASK_T, LANES, BLOCK_M, BLOCK_N> mask_tile;
   Mask<MASK_T> mask;
   device const T* column_heads;
@@ -215,10 +216,17 @@ struct AttentionBlock {
   }
 
   // walk_stats adds the RowStats of the queries to the iteration, if TRANSPOSED.
-  void walk_stats(device const float* row_stats, threadgroup float* memory) {
-    column_stats = row_stats + Stored::FIRST;
+  void walk_stats(device const float* of_queries, threadgroup float* memory) {
+    column_stats = of_queries + Stored::FIRST;
     device const float* const first_stats = column_stats + (column_row + first_column) * ROW_STATS_SIZE;
     stats.init(memory, first_stats, end_column - first_column, thread_index, LANES * SIMDGROUPS);
+  }
+
+  // load_stats loads the RowStats of the simdgroup's queries, if not TRANSPOSED.
+  void load_stats(device const float* of_queries) {
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      row_stats[i] = load_row_stats(of_queries + row * ROW_STATS_SIZE, Scores::row(i, lane), rows);
+    }
   }
 
   // advance makes the panels at `column` the current ones, reads the mask there, and prefetches the next panels, which
@@ -339,11 +347,32 @@ struct AttentionBlock {
     return Exponential<T>::of(score - of_query.maximum) * of_query.inverse_sum;
   }
 
-  // stats_of returns the RowStats of the query in the lane's column j of a TRANSPOSED tile.
-  RowStats stats_of(int j) const {
+  // stats_of returns the RowStats of the query of the lane's element (i, j).
+  RowStats stats_of(int i, int j) const {
+    if (!TRANSPOSED) {
+      return row_stats[i];
+    }
     float stored[ROW_STATS_SIZE] = {};
     stats.get_row(Scores::column(j, lane), stored + Stored::FIRST);
     return {stored[0], stored[1], stored[2], stored[3]};
+  }
+
+  // probabilities turns scores into p.
+  void probabilities(thread Scores& scores) const {
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        scores.set(i, j, probability(stats_of(i, j), scores.get(i, j)));
+      }
+    }
+  }
+
+  // mask_gradients turns products do·v into dz.
+  void mask_gradients(thread Scores& products, thread Scores& p) const {
+    for (int i = 0; i < Scores::LANE_ROWS; i++) {
+      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+        products.set(i, j, p.get(i, j) * (products.get(i, j) - stats_of(i, j).delta));
+      }
+    }
   }
 
   // uncap multiplies gradients of capped scores by the cap's derivative at the products q·k.

@@ -194,10 +194,7 @@ template <
   load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
   load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
   fill(sum, 0);
-  RowStats stats[Scores::LANE_ROWS];
-  for (int i = 0; i < Scores::LANE_ROWS; i++) {
-    stats[i] = load_row_stats(row_stats_in + block.row * ROW_STATS_SIZE, Scores::row(i, block.lane), block.rows);
-  }
+  block.load_stats(row_stats_in);
 
   block.walk(k, v, mask, key_memory, value_memory);
   for (int key = block.first_column; key < block.end_column; key += BLOCK_N) {
@@ -212,17 +209,9 @@ template <
       products = s;
     }
     block.score(s);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        s.set(i, j, Block::probability(stats[i], s.get(i, j)));
-      }
-    }
+    block.probabilities(s);
     finish<0>(ds);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        ds.set(i, j, s.get(i, j) * (ds.get(i, j) - stats[i].delta));
-      }
-    }
+    block.mask_gradients(ds, s);
     block.hide(ds, 0, key);
     block.uncap(ds, products);
     multiply_add(sum, ds, block.heads, block.lane);
@@ -306,23 +295,13 @@ template <
         products = s;
       }
       block.score(s);
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        const RowStats stats = block.stats_of(j);
-        for (int i = 0; i < Scores::LANE_ROWS; i++) {
-          s.set(i, j, Block::probability(stats, s.get(i, j)));
-        }
-      }
+      block.probabilities(s);
       block.hide(s, 0, query);
       if (!TOGETHER) {
         block.product(ds, values, block.values, gradient_memory);
       }
       finish<0>(ds);
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        const float delta = block.stats_of(j).delta;  // read again, because keeping it costs registers
-        for (int i = 0; i < Scores::LANE_ROWS; i++) {
-          ds.set(i, j, s.get(i, j) * (ds.get(i, j) - delta));
-        }
-      }
+      block.mask_gradients(ds, s);
       block.uncap(ds, products);
       multiply_add(dv_sum, s, block.values, block.lane);
       multiply_add(dk_sum, ds, block.heads, block.lane);

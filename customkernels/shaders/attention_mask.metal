@@ -64,6 +64,20 @@ inline KeyRange visible_keys(Sizes sizes, device const int* query_starts, device
   return {sequence.key + band.first_key(own), sequence.key + max(band.end_key(own, 1), 0)};
 }
 
+// some_see reports whether queries of [query, last_query] may see keys of [key, key + n). The keys of a later query
+// begin and end no earlier, so the first and the last query bound them.
+inline bool some_see(
+    Sizes sizes,
+    device const int* query_starts,
+    device const int* key_starts,
+    int query,
+    int last_query,
+    int key,
+    int n) {
+  return key < visible_keys(sizes, query_starts, key_starts, last_query).end &&
+         key + n > visible_keys(sizes, query_starts, key_starts, query).first;
+}
+
 // add_mask_gradient adds dz of the tile at `query` and `key` to sum. d_ps holds do·v, and row_stats points to the
 // RowStats of `query`.
 template <typename BLOCK, typename SCORES>
@@ -150,10 +164,8 @@ template <
       const size_t key_row = key_head * sizes.keys + key;
       for (int query = first_query; query < end_query; query += BLOCK_M) {
         block.rows = sizes.queries - query;
-        // A later query's keys begin and end no earlier, so the first and the last query bound the keys of the block.
-        const int first = visible_keys(sizes, query_starts, key_starts, query).first;
-        const int end = visible_keys(sizes, query_starts, key_starts, query + min(block.rows, BLOCK_M) - 1).end;
-        if (key >= end || key + BLOCK_N <= first) {
+        const int last_query = query + min(block.rows, BLOCK_M) - 1;
+        if (!some_see(sizes, query_starts, key_starts, query, last_query, key, BLOCK_N)) {
           continue;
         }
         const size_t row = query_row + query;
@@ -169,8 +181,8 @@ template <
         block.score(s);
         fill(d_ps, 0);
         multiply_add_transposed(d_ps, d_os, block.values, lane);
-        const size_t stats = row * ROW_STATS_SIZE;
-        add_mask_gradient(sum, s, d_ps, block, row_stats_in + stats, query_starts, key_starts, query, key);
+        device const float* const stats = row_stats_in + row * ROW_STATS_SIZE;
+        add_mask_gradient(sum, s, d_ps, block, stats, query_starts, key_starts, query, key);
       }
     }
   }

@@ -52,6 +52,19 @@
 
 #include "layer_norm.h"
 
+// Returns the moments of a thread's elements of a row, in the first pass over it.
+template <int VEC, int ACCUMULATORS, bool ALIGNED, typename STREAM, typename HELD>
+inline Moments<ACCUMULATORS> row_moments(
+    STREAM stream, size_t start, thread const HELD& held_w, thread HELD& held_x, thread HELD& held_dy) {
+  Moments<ACCUMULATORS> moments = {};
+  for (int v = 0; stream.contains(v); v++) {
+    float xs[VEC], dys[VEC], g[VEC];
+    stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
+    add_to_moments<VEC, ACCUMULATORS>(v, xs, g, ALIGNED ? VEC : stream.width - stream.column(v), moments);
+  }
+  return moments;
+}
+
 // Implements layer_norm_backward for aligned or unaligned rows.
 template <
     typename T,
@@ -103,12 +116,7 @@ inline void layer_norm_rows(
     Held next_x, next_dy;
     stream.begin_row(start, is_last, held_x, held_dy, next_x, next_dy);
 
-    Moments<ACCUMULATORS> moments = {};
-    for (int v = 0; stream.contains(v); v++) {
-      float xs[VEC], dys[VEC], g[VEC];
-      stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
-      add_to_moments<VEC, ACCUMULATORS>(v, xs, g, ALIGNED ? VEC : width - stream.column(v), moments);
-    }
+    Moments<ACCUMULATORS> moments = row_moments<VEC, ACCUMULATORS, ALIGNED>(stream, start, held_w, held_x, held_dy);
     const RowStatistics statistics =
         row_statistics<ACCUMULATORS>(moments, counts, eps, scratch2, scratch3, lane, simdgroup, simdgroups);
 

@@ -45,6 +45,21 @@
 
 #include "rms_norm.h"
 
+// Returns a thread's parts of Σ x² and Σ g·x of a row, in the first pass over it.
+template <int VEC, typename STREAM, typename HELD>
+inline float2 row_sums(
+    STREAM stream, size_t start, thread const HELD& held_w, thread HELD& held_x, thread HELD& held_dy) {
+  constexpr int ACCUMULATORS = VEC < 4 ? 4 : VEC;
+  float squares[ACCUMULATORS] = {};
+  float products[ACCUMULATORS] = {};
+  for (int v = 0; stream.contains(v); v++) {
+    float xs[VEC], dys[VEC], g[VEC];
+    stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
+    add_to_sums<VEC>(xs, g, squares + v * VEC % ACCUMULATORS, products + v * VEC % ACCUMULATORS);
+  }
+  return float2(pairwise_sum<ACCUMULATORS>(squares), pairwise_sum<ACCUMULATORS>(products));
+}
+
 // Implements rms_norm_backward for aligned or unaligned rows.
 template <
     typename T,
@@ -75,7 +90,6 @@ inline void rms_norm_rows(
     uint simdgroups) {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
   typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, ALIGNED> Stream;
-  constexpr int ACCUMULATORS = VEC < 4 ? 4 : VEC;
   const Stream stream =
       Stream{x, w, dy, size_t(thread_index) * VEC, size_t(threads) * VEC, width, size_t(groups) * width};
   const float inverse_width = 1.0f / float(width);
@@ -98,14 +112,7 @@ inline void rms_norm_rows(
       stream.hold_once(dh + start, held_dh);
     }
 
-    float squares[ACCUMULATORS] = {};
-    float products[ACCUMULATORS] = {};
-    for (int v = 0; stream.contains(v); v++) {
-      float xs[VEC], dys[VEC], g[VEC];
-      stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
-      add_to_sums<VEC>(xs, g, squares + v * VEC % ACCUMULATORS, products + v * VEC % ACCUMULATORS);
-    }
-    const float2 own = float2(pairwise_sum<ACCUMULATORS>(squares), pairwise_sum<ACCUMULATORS>(products));
+    const float2 own = row_sums<VEC>(stream, start, held_w, held_x, held_dy);
     const float2 sums = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
     const float2 rc = row_statistics(sums, inverse_width, eps);
 
