@@ -98,7 +98,7 @@ char* mlxg_init(const mlxg_go* with) {
   if (char* err = mlxg::open_device_streams()) {
     return err;
   }
-  mlxg::check_allocations();
+  mlxg::set_up_allocator();
   return nullptr;
 }
 

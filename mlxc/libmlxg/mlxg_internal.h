@@ -71,8 +71,8 @@ void require_open();
 // has_ended reports whether mlxg_shutdown has ended MLX.
 bool has_ended();
 
-// check_allocations makes MLX's CPU allocator throw if the system is out of memory.
-void check_allocations();
+// set_up_allocator makes MLX's CPU allocator throw if the system is out of memory, and raises the limit of its cache.
+void set_up_allocator();
 
 // release_id queues the id of a Go function or of pinned memory for mlxg_take_released. Any thread may call it.
 void release_id(uintptr_t id);
