@@ -167,7 +167,8 @@ template <
   const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
   Block block;
 
-  for (uint row = group; row < rows; row += groups) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     device const T* x = logits + size_t(row) * options.width;
     const int target = class_of(read_once(targets, row, lane));
     RowSums sums = RowSums{0, 1, 0};  // of an ignored row
@@ -219,7 +220,8 @@ template <
   const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
   Block block;
 
-  for (uint row = group; row < rows; row += groups) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
     const int target = class_of(read_once(targets, row, lane));

@@ -95,9 +95,10 @@ inline void layer_norm_rows(
     uint simdgroup,
     uint simdgroups) {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
   typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, ALIGNED> Stream;
   const Columns<VEC> columns = row_columns<VEC>(thread_index, threads, width, ALIGNED);
-  const Stream stream = Stream{x, w, dy, columns.first, columns.stride, width, size_t(groups) * width};
+  const Stream stream = Stream{x, w, dy, columns.first, columns.stride, width, size_t(own_rows.step) * width};
 
   float dws[VECS_PER_THREAD][VEC];
   float dbs[VECS_PER_THREAD][VEC];
@@ -108,11 +109,11 @@ inline void layer_norm_rows(
     }
   }
   Held held_w, held_x, held_dy;
-  stream.begin(group < rows, size_t(group) * width, held_w, held_x, held_dy);
+  stream.begin(own_rows.first < own_rows.end, size_t(own_rows.first) * width, held_w, held_x, held_dy);
   const Counts<ACCUMULATORS> counts = count_elements<VEC, ACCUMULATORS>(columns.first, columns.stride, width);
-  for (uint row = group; row < rows; row += groups) {
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     const size_t start = size_t(row) * width;
-    const bool is_last = rows - row <= groups;
+    const bool is_last = own_rows.end - row <= own_rows.step;
     Held next_x, next_dy;
     stream.begin_row(start, is_last, held_x, held_dy, next_x, next_dy);
 

@@ -85,7 +85,8 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   }
 
   const Counts<VEC> counts = count_elements<VEC, VEC>(columns.first, columns.stride, width);
-  for (uint row = group; row < rows; row += groups) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     const size_t start = size_t(row) * width;
     float xs[VECS_PER_THREAD][VEC];
     float gs[VECS_PER_THREAD][VEC];

@@ -89,9 +89,10 @@ inline void rms_norm_rows(
     uint simdgroup,
     uint simdgroups) {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
   typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, ALIGNED> Stream;
   const Stream stream =
-      Stream{x, w, dy, size_t(thread_index) * VEC, size_t(threads) * VEC, width, size_t(groups) * width};
+      Stream{x, w, dy, size_t(thread_index) * VEC, size_t(threads) * VEC, width, size_t(own_rows.step) * width};
   const float inverse_width = 1.0f / float(width);
 
   float dws[VECS_PER_THREAD][VEC];
@@ -101,11 +102,11 @@ inline void rms_norm_rows(
     }
   }
   Held held_w, held_x, held_dy;
-  stream.begin(group < rows, size_t(group) * width, held_w, held_x, held_dy);
+  stream.begin(own_rows.first < own_rows.end, size_t(own_rows.first) * width, held_w, held_x, held_dy);
   uint buffer = 0;
-  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
-    const bool is_last = rows - row <= groups;
+    const bool is_last = own_rows.end - row <= own_rows.step;
     Held next_x, next_dy, held_dh;
     stream.begin_row(start, is_last, held_x, held_dy, next_x, next_dy);
     if (HAS_SUM) {

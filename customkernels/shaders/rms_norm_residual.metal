@@ -75,7 +75,8 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   }
 
   uint buffer = 0;
-  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     float xs[VECS_PER_THREAD][VEC];
     float squares[VEC] = {};
@@ -152,7 +153,8 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   }
 
   uint buffer = 0;
-  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     float hs[VECS_PER_THREAD][VEC];
     float squares[VEC] = {};

@@ -38,7 +38,8 @@ template <typename T, int VEC>
   threadgroup float scratch[2][32];
   const Columns<VEC> columns = row_columns<VEC>(thread_index, threads, width, vec_aligned<VEC>(x, width));
   uint buffer = 0;
-  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     float squares[VEC] = {};
     for (size_t column = columns.first; column < width; column += columns.stride) {
       float xs[VEC];
@@ -106,7 +107,8 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   }
 
   uint buffer = 0;
-  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     // One lane loads r for all lanes.
     const float r = simd_broadcast_first(lane == 0 ? rms_inv[row] : 0.0f);

@@ -64,9 +64,7 @@ struct RowStream {
   // Converts vector v of a row to float. It is taken from `held`, or from memory if the rows are unaligned.
   void held_values(thread const Held& held, device const T* row, int v, thread float* values) const {
     if (ALIGNED) {
-      for (int k = 0; k < VEC; k++) {
-        values[k] = float(reinterpret_cast<thread const HELD_T*>(held.vecs[v].values)[k]);
-      }
+      convert_vec<VEC, float>(reinterpret_cast<thread const HELD_T*>(held.vecs[v].values), values);
     } else {
       load_vec<VEC>(row, column(v), width, false, values);
     }

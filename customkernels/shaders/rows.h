@@ -22,18 +22,26 @@ inline bool vec_aligned(device const T* p, size_t width) {
   return width % VEC == 0 && reinterpret_cast<size_t>(p) % alignof(Vec<T, VEC>) == 0;
 }
 
+// Converts VEC elements to V. Executors may have vector instructions for it.
+template <int VEC, typename V, typename FROM, typename TO>
+inline void convert_vec(FROM from, TO to) {
+#ifdef MLXG_VECTOR_CONVERSIONS
+  mlxg::convert<VEC>(from, to);
+#else
+  for (int k = 0; k < VEC; k++) {
+    to[k] = V(from[k]);
+  }
+#endif
+}
+
 // Loads the vector at `column` and converts it to V. Elements at and beyond column `width` are zero.
 template <int VEC, typename T, typename V>
 inline void load_vec(device const T* row, size_t column, size_t width, bool is_aligned, thread V* values) {
   if (VEC == 1 || is_aligned) {
     const Vec<T, VEC> vec = reinterpret_cast<device const Vec<T, VEC>*>(row)[column / VEC];
-    for (int k = 0; k < VEC; k++) {
-      values[k] = V(vec.values[k]);
-    }
+    convert_vec<VEC, V>(vec.values, values);
   } else if (column + VEC <= width) {
-    for (int k = 0; k < VEC; k++) {
-      values[k] = V(row[column + k]);
-    }
+    convert_vec<VEC, V>(row + column, values);
   } else {
     for (int k = 0; k < VEC; k++) {
       values[k] = column + k < width ? V(row[column + k]) : V(0);
@@ -46,19 +54,29 @@ template <int VEC, typename T, typename V>
 inline void store_vec(device T* row, size_t column, size_t width, bool is_aligned, thread const V* values) {
   if (VEC == 1 || is_aligned) {
     Vec<T, VEC> vec;
-    for (int k = 0; k < VEC; k++) {
-      vec.values[k] = T(values[k]);
-    }
+    convert_vec<VEC, T>(values, vec.values);
     reinterpret_cast<device Vec<T, VEC>*>(row)[column / VEC] = vec;
   } else if (column + VEC <= width) {
-    for (int k = 0; k < VEC; k++) {
-      row[column + k] = T(values[k]);
-    }
+    convert_vec<VEC, T>(values, row + column);
   } else {
     for (int k = 0; k < VEC && column + k < width; k++) {
       row[column + k] = T(values[k]);
     }
   }
+}
+
+// The rows of a threadgroup: first, first + step, …, below `end`.
+struct GroupRows {
+  uint first, step, end;
+};
+
+// Returns the rows of a threadgroup of kernels that share the rows evenly. A group of one thread has consecutive rows,
+// which a CPU prefetches.
+inline GroupRows group_rows(uint group, uint groups, uint rows, uint threads) {
+  if (threads > 1) {
+    return {group, groups, rows};
+  }
+  return {uint(size_t(rows) * group / groups), 1, uint(size_t(rows) * (group + 1) / groups)};
 }
 
 // The columns of one thread. Its vector v begins at column first + v·stride. is_aligned says whether all matrices that

@@ -51,7 +51,8 @@ template <typename T, int VEC, int VECS_PER_THREAD>
   const Columns<VEC> columns = row_columns<VEC>(thread_index, threads, width, is_aligned);
 
   uint buffer = 0;
-  for (uint row = group; row < rows; row += groups, buffer ^= 1) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     float ys[VECS_PER_THREAD][VEC];
     float dys[VECS_PER_THREAD][VEC];

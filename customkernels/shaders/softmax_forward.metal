@@ -99,7 +99,8 @@ template <typename T, int VEC, int VECS_PER_THREAD>
   const Columns<VEC> columns =
       row_columns<VEC>(thread_index, threads, width, vec_aligned<VEC>(x, width) && vec_aligned<VEC>(y, width));
 
-  for (uint row = group; row < rows; row += groups) {
+  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     device const T* x_row = x + size_t(row) * width;
     device T* y_row = y + size_t(row) * width;
     float held[VECS_PER_THREAD][VEC];

@@ -6,6 +6,7 @@
 #define METAL_HOST_H
 
 #include "metal_atomic.h"
+#include "metal_convert.h"
 #include "metal_math.h"
 #include "metal_matrix.h"
 #include "metal_simd.h"
