@@ -11,9 +11,9 @@ import (
 )
 
 // CompileKernels compiles the kernels of our gradients of ops in dtypes on all cores. It calls progress with the number
-// of compiled variants and the number of all, at first with 0. It stops early if ctx ends. It ignores compiler errors;
-// [Run] reports them with their cases. On Metal it does nothing, since MLX compiles kernels at their first launch. No
-// other goroutine may launch kernels at the same time.
+// of variants compiled so far, starting at 0, and the total number; the calls come from several goroutines, one at a
+// time. It stops early if ctx ends. It ignores compiler errors; [Run] reports them with their cases. On Metal it does
+// nothing, because MLX compiles kernels at their first launch. No other goroutine may launch kernels at the same time.
 func CompileKernels(ctx context.Context, ops []Op, dtypes []mlxc.DType, progress func(compiled, all int)) {
 	if mlxc.CurrentBackend() == mlxc.BackendMetal {
 		return

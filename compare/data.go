@@ -29,8 +29,8 @@ func RNG(op, name string) *rand.Rand {
 }
 
 // A verdict rests on at least minElements elements of each floating-point target and minRows rows of the first input
-// (elements of a row may share the rounding of one sum). The rule compares the errors of two implementations. Over few
-// elements, rounding may make either of them exact by luck, and the other one fails.
+// (elements of a row may share the rounding of one sum). Over few elements MLX's gradient may be exact by chance, and a
+// correct gradient of ours could fail.
 const (
 	minElements = 64
 	minRows     = 8
@@ -155,7 +155,8 @@ func (p placement) view(buffer *mlxc.Array, shape []int) *mlxc.Array {
 	return out.BroadcastTo(shape...)
 }
 
-// StoredDType returns the dtype of inputs of this kind in a test of the dtype tested.
+// StoredDType returns the dtype of inputs of this kind: uint32 for Index, int32 for SignedIndex, bool for Mask, and
+// tested, the dtype under test, for Real and Constant.
 func (k Kind) StoredDType(tested mlxc.DType) mlxc.DType {
 	switch k {
 	case Index:
@@ -169,7 +170,7 @@ func (k Kind) StoredDType(tested mlxc.DType) mlxc.DType {
 	}
 }
 
-// StoredDType returns the dtype of the output in a test of the dtype tested.
+// StoredDType returns the dtype of the output: its DType if that is set, otherwise tested, the dtype under test.
 func (out Output) StoredDType(tested mlxc.DType) mlxc.DType {
 	if out.DType == mlxc.Invalid {
 		return tested

@@ -14,6 +14,6 @@
 // against the oracle, and judges ours by one accuracy rule (package internal/accuracy). MLX's gradient is measured like
 // ours; it is not the truth. If it fails, the report says so and ours is still judged.
 //
-// [Sample] chooses a part of the cases that reaches every kernel; [CompileKernels] compiles kernels before a run. The
-// operations of this project are in package suite, their timings in package bench.
+// [Sample] chooses a part of the cases that reaches every kernel; [CompileKernels] compiles kernels before a run.
+// Package suite holds the operations of this project; package bench times them.
 package compare

@@ -12,7 +12,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 )
 
-// failure is an input at which ours fails, or at which it has no result.
+// failure is an input at which our function has a wrong result or none.
 type failure struct {
 	trial  trial
 	reason string

@@ -99,7 +99,8 @@ func differentiate(f mlxc.Func, c Case, data operands, dtype mlxc.DType) ([][]fl
 }
 
 // poison allocates and frees arrays of NaN with the size of each target. The allocator probably reuses that memory for
-// the results, so that an unwritten element is NaN. Only the checker's poisoned buffers guarantee this.
+// the results, so that an unwritten element is NaN. This is not certain; mlxgrad sanitize detects unwritten elements
+// reliably.
 func poison(targets []target) {
 	for _, t := range targets {
 		values := make([]float64, oracle.Size(t.shape))

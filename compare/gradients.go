@@ -13,7 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// The flags exist in test binaries only.
+// The flags are registered in test binaries only.
 var (
 	inputsFlag = new(20)
 	caseFlag   = new("")
@@ -22,7 +22,7 @@ var (
 func init() {
 	if testing.Testing() {
 		flag.IntVar(inputsFlag, "compare.inputs", *inputsFlag, "number of random inputs for each case of compare.Gradients")
-		flag.StringVar(caseFlag, "compare.case", "", "run only this case of compare.Gradients, as a failure prints it")
+		flag.StringVar(caseFlag, "compare.case", "", "run only this input, as a failure of compare.Gradients prints it")
 	}
 }
 
@@ -32,21 +32,23 @@ func init() {
 //
 // For each case it tries 20 random inputs, in each dtype. It chooses
 //   - a size for each dimension that [Input.Dims] names, the same for all inputs;
-//   - values for each input without Values: mostly normal, else one of the hard ones of this package, such as [Spread],
-//     [Spike] and [Zero];
+//   - values for each input without Values: usually Normal(1), otherwise a harder distribution, such as [Spread],
+//     [Spike] or [Zero];
 //   - a memory layout for each input and cotangent without Layout.
 //
-// The inputs depend only on the name of the test and on the order of its calls of Gradients. An input at which a true
-// value has no finite or only subnormal value in the dtype is left out.
+// The inputs depend only on the name of the test and on the order of its calls of Gradients. An input of finite numbers
+// is left out if a true value is NaN or overflows the dtype, if all true values of a result are subnormal, or if finite
+// differences (see [Reference]) give no gradient for more than half of the elements of an input.
 //
-// Results are judged by the accuracy rule of [Run], which also allows the errors of float32 arithmetic and one rounding
-// to the dtype. A function that computes or keeps values in float16 fails; to allow it, set MLX to an equally accurate
-// function, or leave out the dtype. If a true gradient is almost 0 because large terms cancel, as in RMSNorm of a single
-// element, a right function can fail too; leave out such sizes.
+// The accuracy rule of [Run] judges the results. Gradients also allows the errors of float32 arithmetic and one
+// rounding to the dtype. A function that computes or keeps values in float16 fails; to allow it, set MLX to an equally
+// accurate function, or leave out the dtype. If a true gradient is almost 0 because large terms cancel, as in RMSNorm
+// of a single element, a correct function can fail too; leave out such sizes.
 //
-// If an input fails, Gradients looks for a smaller failing input: smaller sizes, contiguous arrays, and integers as
-// values. It reports that one by t.Errorf, with its element and values and the command that runs it again, and goes on
-// with the next case. It calls t.Fatalf if an argument is not valid.
+// If an input fails, Gradients shrinks it: it looks for a failing input with smaller sizes, contiguous arrays, and
+// integers as values. It reports the result by t.Errorf, with the largest error, the values and the command that runs
+// the input again, and continues with the next case. If an argument is not valid, it calls t.Fatalf. It must therefore
+// run in the goroutine of the test.
 //
 // The test binary has two flags: -compare.inputs=N sets the number of random inputs for each case, and -compare.case
 // runs the one input that a failure names.
@@ -80,10 +82,10 @@ func Gradients(t testing.TB, ours mlxc.Func, reference Reference, cases ...Case)
 
 var (
 	callsMu sync.Mutex
-	calls   = map[string]int{} // of Gradients, by the name of the running test
+	calls   = map[string]int{} // number of calls of Gradients, by the name of the running test
 )
 
-// nextCall returns the number of the calls of Gradients in a test before this one.
+// nextCall counts a call of Gradients in a test and returns the number of earlier calls.
 func nextCall(t testing.TB) int {
 	callsMu.Lock()
 	defer callsMu.Unlock()
@@ -133,7 +135,7 @@ func (s search) run(n int) {
 	}
 	for _, dtype := range DTypes() {
 		if s.c.runsIn(dtype) && !judged[dtype] {
-			s.t.Errorf("compare.Gradients: case %d: no input of %d has true values in the range of %v, so nothing was compared; "+
+			s.t.Errorf("compare.Gradients: case %d: none of %d inputs has true values in the range of %v, so nothing was compared; "+
 				"set Values of the inputs, or DTypes of the case", s.at, n, dtype)
 		}
 	}
@@ -170,8 +172,9 @@ func (s search) report(first failure) {
 	s.t.Errorf("%s", text)
 }
 
-// errOutOfRange is the error of inputs whose true values are not normal numbers of the dtype.
-var errOutOfRange = errors.New("a true value is not finite, or only subnormal, in the dtype")
+// errOutOfRange is the error for an input whose true values cannot be compared in the dtype (see inRange).
+var errOutOfRange = errors.New("a true value is NaN or overflows the dtype, all true values of a result are subnormal, " +
+	"or most elements of a gradient are undefined")
 
 // try runs one input. It returns a failure of ours, or an error if there is nothing to compare.
 func (s search) try(tr trial) (f *failure, err error) {

@@ -277,7 +277,7 @@ func TestGradientsRefusesArguments(t *testing.T) {
 		"neither Values nor Below": func(t testing.TB) {
 			Gradients(t, right, reference, Case{Inputs: []Input{{Name: "ids", Kind: Index, Dims: []string{"n"}}}})
 		},
-		"below the size of \"k\"": func(t testing.TB) {
+		"Below of the input ids is \"k\"": func(t testing.TB) {
 			Gradients(t, right, reference, Case{Inputs: []Input{{Name: "ids", Kind: Index, Below: "k", Dims: []string{"n"}}}})
 		},
 		"letters, digits": func(t testing.TB) {

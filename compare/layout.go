@@ -9,12 +9,12 @@ import (
 // Layout is the arrangement of an array's elements in memory.
 type Layout string
 
-// The layouts are views of a larger or reordered buffer. Buffer elements outside the view are NaN, so that a kernel
-// that ignores strides or offsets fails.
+// The layouts. All but Contiguous are views of a larger or reordered buffer. Buffer elements outside the view are NaN,
+// so that a kernel that ignores strides or offsets fails.
 const (
 	Contiguous  Layout = "contiguous"
 	Transposed  Layout = "transposed"  // the last two axes are swapped; at least two axes
-	Interleaved Layout = "interleaved" // the two axes before the last are swapped, as in rows of heads; at least three axes
+	Interleaved Layout = "interleaved" // axes -3 and -2 are swapped, as for attention heads; at least three axes
 	Strided     Layout = "strided"     // every second element of the last axis of a wider array
 	Sliced      Layout = "sliced"      // columns from the middle of wider rows
 	Offset      Layout = "offset"      // dense, but not at the start of the buffer
@@ -37,6 +37,8 @@ type placement struct {
 	swapped *[2]int // the pair of axes that the buffer exchanges, or nil
 }
 
+// place returns the position of an array with layout l. The array must have the axes that l needs (see
+// [Layout.within]).
 func place(l Layout, shape []int) placement {
 	p := placement{axes: make([]axis, len(shape))}
 	for i, n := range shape {
@@ -78,7 +80,7 @@ func (p placement) bufferShape() []int {
 	return shape
 }
 
-// swap exchanges, in a list with an entry for each axis, the entries of the swapped axes.
+// swap exchanges the entries of the swapped axes in a list with one entry for each axis.
 func (p placement) swap(list []int) {
 	if s := p.swapped; s != nil {
 		list[s[0]], list[s[1]] = list[s[1]], list[s[0]]

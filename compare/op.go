@@ -15,7 +15,7 @@ func DTypes() []mlxc.DType {
 // Op is an operation with the cases that judge it.
 type Op struct {
 	Name  string
-	Cases []Case // their names differ, and a case's data follows from its name
+	Cases []Case // names must be unique: the name of a case seeds its random values
 
 	part bool // Cases is a part of the operation's cases, so means over the cases are not judged
 }
@@ -28,11 +28,11 @@ type Case struct {
 	// Outputs describes the results. [Gradients] takes their shapes from the reference, and names them y, or y0, y1 and so
 	// on, if Outputs is nil.
 	Outputs []Output
-	// Sizes lists, by the name of a dimension, the sizes from which [Gradients] chooses. Without an entry they are 1 to
-	// 129: powers of two, their neighbors and a few others.
+	// Sizes lists, by the name of a dimension, the sizes from which [Gradients] chooses. Without an entry they are
+	// powers of two from 1 to 128, and their neighbors up to 129.
 	Sizes map[string][]int
 
-	// Reference is the truth. Its true values must lie in the range of the dtypes.
+	// Reference computes the truth. Its values must not overflow any of the dtypes.
 	Reference
 
 	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs. Ours has our vjp. MLX, which may be
@@ -43,9 +43,10 @@ type Case struct {
 	Unsafe string
 	// UnsafeOnCUDA is the same for MLX's CUDA backend alone. MLX is not nil then.
 	UnsafeOnCUDA string
-	// UsesTF32 is set if our kernels multiply matrices, or call MLX's products in other shapes than MLX's gradient
-	// does. NVIDIA GPUs multiply float32 matrices as TF32 (MLX where cuBLAS takes the shape) unless MLX_ENABLE_TF32 is
-	// 0. Float32 is judged by TF32's spacing then.
+	// UsesTF32 is set if our kernels multiply matrices, or if ours calls MLX's matrix products on other shapes than
+	// MLX's gradient does. On NVIDIA GPUs these products use TF32 for float32 unless MLX_ENABLE_TF32 is 0; MLX's
+	// products use it only for shapes that cuBLAS multiplies. With TF32, float32 results are judged by the spacing of
+	// TF32.
 	UsesTF32 bool
 
 	DTypes []mlxc.DType // the dtypes to run the case in; all of [DTypes] if nil
@@ -95,11 +96,11 @@ type Output struct {
 	Values Values
 }
 
-// Values makes the elements of a tensor in row-major order. Equal generators give equal values.
+// Values returns the elements of a tensor in row-major order, drawn from rng. They must depend on the arguments alone.
 type Values func(rng *rand.Rand, shape []int) []float64
 
-// spacing returns the spacing at 1 of the format in which the case computes results of dtype. TF32's spacing counts
-// twice, since both factors of a product are rounded to TF32.
+// spacing returns the spacing at 1 of the format in which the case computes results of dtype. For TF32 it is doubled,
+// because both factors of a product are rounded to TF32.
 func (c Case) spacing(dtype mlxc.DType) float64 {
 	if c.UsesTF32 && dtype == mlxc.Float32 && arrays.TF32() == "on" {
 		return 2 * arrays.TF32Spacing

@@ -23,13 +23,14 @@ type peer struct {
 
 // peersOf measures MLX's gradient of a case and returns a peer for each target.
 //
-// In float16 and bfloat16 MLX's gradient may overflow, or cancel to zero, where float32 arithmetic does not. Infinite
-// errors would accept any result of ours, so they are no reference. If MLX's gradient is not valid, the reference is
-// the first valid one of: the gradient of Composed in the same dtype; the gradient of Composed or MLX in float32, from
-// the same rounded inputs.
+// MLX's gradient is not always valid. In float16 and bfloat16 it may overflow, or cancel to zero, where float32
+// arithmetic does not. Its errors then cannot be the reference: infinite errors would accept any result of ours. The
+// reference is then the first valid one of
+//   - the gradient of Composed in the same dtype;
+//   - the gradient of Composed, or of MLX if Composed is nil, in float32 from the same rounded inputs;
+//   - the truth at perturbed inputs (see roundingErrors).
 //
-// If no implementation has a valid gradient, the reference is the truth at inputs with rounding errors of float32
-// arithmetic.
+// peersOnCPU replaces the first two if MLX's function must not run on the device.
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers := implementations(c, draws, dtype, truth)
 	substitute(peers, byRounding, func() []peer { return roundingErrors(c, draws, dtype, truth) })
@@ -38,8 +39,8 @@ func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []pe
 
 const byRounding = "the oracle with float32 rounding errors"
 
-// roundingErrors measures the truth at inputs with rounding errors of float32 arithmetic. A target without usable errors
-// has no valid peer.
+// roundingErrors measures how far rounding errors of float32 arithmetic move the truth (see rounded). A target whose
+// errors are not usable gets no valid peer.
 func roundingErrors(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers := slices.Repeat([]peer{missingPeer(report.MLXNone, "")}, len(truth))
 	results, err := c.rounded(draws, c.targets(dtype))
@@ -55,8 +56,8 @@ func roundingErrors(c Case, draws []operands, dtype mlxc.DType, truth [][]float6
 	return peers
 }
 
-// peersWithRounding is peersOf, but the errors that ours is judged by are at least those of float32 arithmetic. At few
-// elements a peer can be exact by chance.
+// peersWithRounding is peersOf with reference errors that are at least the rounding errors of float32 arithmetic. Over
+// few elements MLX's gradient can be exact by chance.
 func peersWithRounding(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers, rounding := implementations(c, draws, dtype, truth), roundingErrors(c, draws, dtype, truth)
 	substitute(peers, byRounding, func() []peer { return rounding })
@@ -126,14 +127,14 @@ func (c Case) UnsafeReason() string {
 	case mlxc.CurrentBackend() != mlxc.BackendCUDA:
 		return ""
 	case c.empty():
-		return "MLX's CUDA backend launches kernels without threads for arrays without elements; " +
+		return "MLX's CUDA backend launches kernels with an empty grid for arrays without elements; " +
 			"this launch and all later ones fail"
 	}
 	return c.UnsafeOnCUDA
 }
 
-// substitute gives the peers whose gradient is not valid the errors of another gradient as reference. It calls others
-// only if there is such a peer.
+// substitute replaces the reference of each peer that is not valid by the errors of another gradient, if that gradient
+// is valid. It calls others only if a reference is missing.
 func substitute(peers []peer, name string, others func() []peer) {
 	lacking := func(p peer) bool { return p.verdict != report.MLXValid && !p.substituted }
 	if !slices.ContainsFunc(peers, lacking) {
@@ -147,7 +148,7 @@ func substitute(peers []peer, name string, others func() []peer) {
 	}
 }
 
-// markWrongFunction marks the targets for which MLX's function computes another operation: its float32 gradient is off
+// markWrongFunction marks the targets for which MLX's function differs from the case's: MLX's float32 gradient is off
 // by more than rounding, and the composition's is not.
 func markWrongFunction(peers []peer, c Case, wide []operands, truth [][]float64) {
 	mlx := measurePeers(c.MLX, c, wide, mlxc.Float32, truth)
@@ -160,7 +161,7 @@ func markWrongFunction(peers []peer, c Case, wide []operands, truth [][]float64)
 			composed = measurePeers(c.Composed, c, wide, mlxc.Float32, truth)
 		}
 		if composed[i].verdict == report.MLXValid && !accuracy.OffByMoreThanRounding(composed[i].errors, truth[i]) {
-			peers[i].verdict, peers[i].message = report.MLXWrong, "another function: far off even in float32"
+			peers[i].verdict, peers[i].message = report.MLXWrong, "MLX computes another function: off by more than rounding in float32"
 		}
 	}
 }

@@ -132,13 +132,14 @@ func TestRunJudgesByAComposition(t *testing.T) {
 			func(mlx mlxc.Func) mlxc.Func { return mlxtest.Scaled(mlx, 1.05) },
 			func(mlx mlxc.Func) mlxc.Func { return mlx },
 			report.MLXWrong,
-			"another function: far off even in float32; ours is judged by a composition of MLX's functions",
+			"MLX computes another function: off by more than rounding in float32; ours is judged by a composition of MLX's functions",
 		},
 		"another function, composition fails": {
 			func(mlx mlxc.Func) mlxc.Func { return mlxtest.Scaled(mlx, 1.05) },
 			func(mlx mlxc.Func) mlxc.Func { return inFloat32(mlx, refusing) },
 			report.MLXWrong,
-			"another function: far off even in float32; ours is judged by a composition of MLX's functions in float32",
+			"MLX computes another function: off by more than rounding in float32; " +
+				"ours is judged by a composition of MLX's functions in float32",
 		},
 		"composition as far off": {
 			func(mlx mlxc.Func) mlxc.Func { return mlxtest.Scaled(mlx, 1.05) },

@@ -34,7 +34,7 @@ func pose(op string, c Case, dtype mlxc.DType) (problem, error) {
 }
 
 // inRange reports whether the true results can be compared in the dtype: their elements are finite, at least half of a
-// gradient is defined, and the largest true value is a normal number or 0. With NaN or infinity in an input it is true.
+// gradient is defined, and the largest true value is a normal number or 0. It is true if an input has NaN or infinity.
 func (p problem) inRange() bool {
 	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 	for _, data := range p.draws {
@@ -84,8 +84,9 @@ func (p problem) rows(op string) []report.Row {
 	return rows
 }
 
-// solve computes our results of each target, for all draws. It must run before any other implementation, in memory that
-// holds NaN: an element that no thread writes must not hold the right result.
+// solve computes our results of each target, for all draws, in memory that probably holds NaN (see poison). The first
+// call must precede every other implementation, which leaves right results in freed memory: an element that no thread
+// writes could hold one of them.
 func (p problem) solve() ([][]float64, error) {
 	poison(p.targets)
 	ours, err := gradients(p.c.Ours, p.c, p.draws, p.dtype)

@@ -25,8 +25,8 @@ type Reference struct {
 	//
 	// Without Forward, it is the truth. It runs in float64 on the CPU. MLX computes exp, erf, sin and softmax in single
 	// precision even there, as does every part that Composed itself converts to float32, so the truth may have only
-	// seven correct digits. That shows wrong formulas in every dtype, and lost precision in float16 and bfloat16. It
-	// cannot show whether a float32 result is off by two roundings or three, nor an error in MLX's own gradients.
+	// seven correct digits. Such a truth shows wrong formulas in every dtype, and lost precision in float16 and
+	// bfloat16. It cannot show a float32 error of a few roundings, nor an error in MLX's own gradients.
 	Composed mlxc.Func
 }
 
@@ -140,7 +140,8 @@ func read(list []*mlxc.Array) ([]oracle.Tensor, error) {
 	return out, nil
 }
 
-// ignoreUndefined makes the gradients of results NaN where finite differences found none, unless they are infinite.
+// ignoreUndefined sets the elements of gradients in results to NaN where finite differences found no gradient (NaN in
+// truth), so that both sides are equal there. It leaves infinite elements unchanged, so that they fail.
 func (c Case) ignoreUndefined(results, truth [][]float64) {
 	if !c.byDifferences() {
 		return
@@ -155,8 +156,9 @@ func (c Case) ignoreUndefined(results, truth [][]float64) {
 	}
 }
 
-// Float32 arithmetic has errors as if every input, cotangent and result were off by some roundings: a sum of n terms by
-// some √n of them. A short computation has a few dozen operations; a sum of millions is computed in blocks.
+// Every input, cotangent and result changes by a number of roundings, to model the errors of float32 arithmetic: about
+// √n for a sum of n terms. The minimum covers the few dozen operations of a short computation. The maximum covers sums
+// of millions of terms, which are computed in blocks.
 const (
 	fewestRoundings = 8
 	mostRoundings   = 64
@@ -170,7 +172,7 @@ func (c Case) rounded(draws []operands, targets []target) ([][]float64, error) {
 		largest = max(largest, oracle.Size(in.Shape))
 	}
 	factor := arrays.Spacing(mlxc.Float32) * min(max(math.Sqrt(float64(largest)), fewestRoundings), mostRoundings)
-	rng := rand.New(rand.NewPCG(1, 2)) // with equal errors for equal inputs
+	rng := rand.New(rand.NewPCG(1, 2)) // fixed seed: equal inputs get equal errors
 	off := func(values []float64) []float64 {
 		out := make([]float64, len(values))
 		for j, v := range values {

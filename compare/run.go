@@ -22,13 +22,13 @@ type Options struct {
 	// Repeat is the number of times that each of our gradients is computed. All results must have the same bits. Values
 	// below 2 compute it once.
 	Repeat int
-	// Done, if not nil, is called with the rows of each case in one dtype.
+	// Done, if not nil, is called with the rows of each case in one dtype, in the goroutine of Run.
 	Done func(rows []report.Row)
 }
 
 // Run compares the gradients of ops on the current default device. It continues after a failure and records it in the
-// report; a case without Inputs, Forward or Ours is a failure. If ctx ends, Run stops after the current case and the
-// report is incomplete.
+// report; a case without Inputs, Ours or a Reference is a failure. If ctx ends, Run stops after the current case and
+// the report is incomplete. No other goroutine may launch kernels at the same time, because Run counts all launches.
 func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 	out := &report.Report{
 		MLX:      mlxc.Version(),
@@ -121,7 +121,7 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 	return rows
 }
 
-// fail makes rows failures for one reason.
+// fail marks rows as failed, with err as the message.
 func fail(rows []report.Row, err error) []report.Row {
 	for i := range rows {
 		rows[i].Pass, rows[i].Message = false, err.Error()

@@ -14,16 +14,17 @@ import (
 // Sample adds cases to an operation until it has 1/sampleShare of its rows.
 const sampleShare = 10
 
-// Sample returns the operations with a part of their cases, each case in a part of the dtypes. The part depends on the
-// device alone. Sample goes through the cases in order, each in every dtype, and takes a case in a dtype for the first
-// occurrence of
-//   - a kernel, for each operation, and in the dtype if the dtype is a template argument of the kernel;
-//   - a type, a truth value or a size class of an input among the kernel's arguments, likewise;
-//   - a number among the kernel's arguments, for each shader file;
-//   - a word in the case's name, which is an option, a layout or a kind of values, for each operation.
+// Sample returns ops with a part of their cases, each case in a part of the dtypes. The selection depends only on ops
+// and the device. Sample goes through the cases in order, each in every dtype, and takes each pair of a case and a
+// dtype that is the first with one of these traits:
+//   - a kernel, counted for each operation; a kernel with the dtype as an argument also counts for each dtype;
+//   - a kernel argument that is a type, a truth value or the size class of an input, counted for each kernel, and for
+//     each dtype as above;
+//   - a kernel argument that is a number, counted for each shader file;
+//   - a word in the name of the case (an option, a layout or a kind of values), counted for each operation.
 //
 // Then it adds evenly spaced cases that need no further variant of a kernel, until an operation has a tenth of its rows
-// or no such case is left.
+// or no such case is left. Sample runs no kernel. No other goroutine may launch kernels at the same time.
 func Sample(ops []Op) []Op {
 	seen, compiled := set{}, set{}
 	parts := make([]Op, len(ops))
@@ -58,7 +59,7 @@ func (op Op) sample(seen, compiled set) []Case {
 		available += c.rows
 	}
 	missing := min(max((all+sampleShare-1)/sampleShare-rows, 0), available)
-	due := 0 // rows still to take, times available
+	due := 0 // rows due so far minus rows taken, times available
 	for _, c := range rest {
 		due += c.rows * missing
 		if due >= c.rows*available {
@@ -115,7 +116,7 @@ func (op Op) candidates() []candidate {
 // traits returns the traits of a launch by an operation in a dtype.
 func traits(op string, p ahead.Program, dtype mlxc.DType) []string {
 	kernel := p.Kernel
-	// A kernel of integers is the same for all dtypes.
+	// A kernel without the dtype among its arguments is the same in all dtypes.
 	if slices.ContainsFunc(p.Arguments, func(a string) bool { return strings.HasSuffix(a, "="+dtype.String()) }) {
 		kernel += " " + dtype.String()
 	}
@@ -147,7 +148,7 @@ func (s set) has(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !s[name] })
 }
 
-// Matching returns the operations with the cases whose names match, without operations that have none.
+// Matching returns ops with only the cases whose names match re, and without operations that have none.
 func Matching(ops []Op, re *regexp.Regexp) []Op {
 	var parts []Op
 	for _, op := range ops {
@@ -159,7 +160,7 @@ func Matching(ops []Op, re *regexp.Regexp) []Op {
 	return parts
 }
 
-// CountRows returns the number of rows that [Run] reports for ops in dtypes, if the inputs are valid.
+// CountRows returns the number of rows that [Run] reports for ops in dtypes if all cases are valid.
 func CountRows(ops []Op, dtypes []mlxc.DType) int {
 	n := 0
 	for _, op := range ops {

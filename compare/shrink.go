@@ -2,9 +2,8 @@ package compare
 
 import "maps"
 
-// shrink returns a smaller input with a failure of the same result, and the number of steps to it. A smaller input has
-// a smaller size of one dimension, a contiguous array instead of another layout, or simpler values. Every step is the
-// largest that still fails.
+// shrink returns a smaller input at which the same result fails, and the number of steps to it. Each step takes the
+// first input of [Case.smaller] that still fails. It ends if none fails.
 func (s search) shrink(f failure) (smallest failure, steps int) {
 	for again := true; again; {
 		again = false
@@ -20,7 +19,8 @@ func (s search) shrink(f failure) (smallest failure, steps int) {
 	return f, steps
 }
 
-// smaller lists the inputs that differ from a trial in one choice and are smaller, the smallest first.
+// smaller lists the inputs that differ from a trial in one choice: a smaller size of one dimension, the smallest first,
+// a contiguous array instead of another layout, or simpler values.
 func (c Case) smaller(tr trial) []trial {
 	var list []trial
 	for _, dim := range c.dims() {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// word is the form of names in the text of a trial.
+// word matches the names that the text of a trial can contain.
 var word = regexp.MustCompile(`^[\pL\pN_.-]+$`)
 
 // checkTemplate returns an error if a case of [Gradients] is not valid.
@@ -21,7 +21,8 @@ func (c Case) checkTemplate() error {
 		case !word.MatchString(name):
 			return fmt.Errorf("the name %q of %s must consist of letters, digits and _.-", name, kind)
 		case slices.Contains(names, name):
-			return fmt.Errorf("the name %q of %s is taken; names of inputs and outputs must differ, and %v are reserved", name, kind, names[:4])
+			return fmt.Errorf("the name %q of %s is taken; names of inputs and outputs must be unique, and %v are reserved",
+				name, kind, names[:4])
 		}
 		names = append(names, name)
 		return nil
@@ -35,7 +36,7 @@ func (c Case) checkTemplate() error {
 		case in.Dims != nil && in.Shape != nil:
 			return fmt.Errorf("the input %s has Dims and Shape; it must have one of them", in.Name)
 		case in.Below != "" && !slices.Contains(dims, in.Below):
-			return fmt.Errorf("the input %s is below the size of %q, which no input has; the dimensions are %q", in.Name, in.Below, dims)
+			return fmt.Errorf("Below of the input %s is %q; it must be one of the dimensions %q", in.Name, in.Below, dims)
 		case in.isIndex() && in.Values == nil && in.Below == "":
 			return fmt.Errorf("the input %s has indices, but neither Values nor Below, the name of the indexed dimension", in.Name)
 		}
@@ -78,7 +79,7 @@ func (c Case) checkFunctions() error {
 
 func (in Input) isIndex() bool { return in.Kind == Index || in.Kind == SignedIndex }
 
-// fits returns an error if a trial is not one of this case.
+// fits returns an error if a trial does not belong to this case.
 func (c Case) fits(tr trial) error {
 	dims := c.dims()
 	for _, dim := range dims {
@@ -102,7 +103,7 @@ func (c Case) fits(tr trial) error {
 		case name != cotangents && !slices.Contains(inputs, name):
 			return fmt.Errorf("there is no input %s", name)
 		case !slices.Contains(layouts(), layout):
-			return fmt.Errorf("%s:%s: the values or layout %q do not exist; the layouts are %v", name, layout, layout, layouts())
+			return fmt.Errorf("%s:%s: %q is neither a name of values nor a layout; the layouts are %v", name, layout, layout, layouts())
 		}
 	}
 	return nil

@@ -13,12 +13,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// trial chooses everything that a case of [Gradients] leaves open. Its text is the value of -compare.case.
+// trial is one input of [Gradients]: the choice of everything that a case leaves open. Its text is the value of
+// -compare.case.
 type trial struct {
 	call, at int // the numbers of the call of Gradients and of the case
 	dtype    mlxc.DType
 	sizes    map[string]int    // by the name of a dimension
-	values   map[string]string // by the name of an input: a key of hardValues; normal if absent
+	values   map[string]string // by the name of an input: a key of namedValues; usualValues if absent
 	layouts  map[string]Layout // by the name of an input, or cotangents; contiguous if absent
 	seed     uint64
 }
@@ -26,18 +27,18 @@ type trial struct {
 // cotangents is the name of all cotangents in a trial.
 const cotangents = "cotangents"
 
-// usualValues are the values of half of the inputs.
+// usualValues names Normal(1), the values of an input without an entry in trial.values.
 const usualValues = "normal"
 
-// hardValues are the values of inputs without Values.
-func hardValues() map[string]Values {
+// namedValues returns the values from which [Gradients] chooses for an input without Values, by their names in a trial.
+func namedValues() map[string]Values {
 	return map[string]Values{
 		usualValues: Normal(1), "integers": integers, "either-sign": EitherSign, "equal": Equal, "far": Far, "spread": Spread,
 		"spike": Spike, "zero": Zero,
 	}
 }
 
-// integers draws from −3 to 3 without 0.
+// integers draws integers from −3 to 3 without 0.
 func integers(rng *rand.Rand, shape []int) []float64 {
 	out := make([]float64, oracle.Size(shape))
 	for i := range out {
@@ -46,7 +47,8 @@ func integers(rng *rand.Rand, shape []int) []float64 {
 	return out
 }
 
-// defaultSizes has 1, and the neighbors of the sizes at which kernels change: vectors, simdgroups and threadgroups.
+// defaultSizes returns powers of two up to 128 with their neighbors. Between them kernels change their use of vectors,
+// simdgroups and threadgroups.
 func defaultSizes() []int {
 	return []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129}
 }
@@ -72,7 +74,8 @@ func (c Case) dims() []string {
 	return names
 }
 
-// Inputs of more elements take long. Finite differences call the reference for each element.
+// The largest numbers of elements of an input, which limit the time of a trial. Finite differences call the reference
+// four times for each element.
 const (
 	largestInput            = 1 << 14
 	largestInputDifferences = 1 << 8
@@ -90,7 +93,7 @@ func (c Case) randomTrial(rng *rand.Rand) trial {
 	if c.byDifferences() {
 		limit = largestInputDifferences
 	}
-	// Smaller sizes of random dimensions until every input is below the limit, or none can be smaller.
+	// Reduce the sizes of random dimensions until every input is within the limit, or no size can be smaller.
 	for c.largest(tr) > limit {
 		shrinkable := slices.DeleteFunc(slices.Clone(dims), func(dim string) bool { return tr.sizes[dim] == c.sizesOf(dim)[0] })
 		if len(shrinkable) == 0 {
@@ -100,11 +103,11 @@ func (c Case) randomTrial(rng *rand.Rand) trial {
 		sizes := c.sizesOf(dim)
 		tr.sizes[dim] = sizes[slices.Index(sizes, tr.sizes[dim])-1]
 	}
-	hard := slices.Sorted(maps.Keys(hardValues()))
+	names := slices.Sorted(maps.Keys(namedValues()))
 	layouts := layouts()[1:]
 	for _, in := range c.Inputs {
 		if in.random() && rng.IntN(2) == 0 {
-			tr.values[in.Name] = hard[rng.IntN(len(hard))]
+			tr.values[in.Name] = names[rng.IntN(len(names))]
 		}
 		if in.Layout == "" && rng.IntN(2) == 0 {
 			tr.layouts[in.Name] = layouts[rng.IntN(len(layouts))].within(len(in.Dims) + len(in.Shape))
@@ -162,7 +165,7 @@ func (c Case) resolve(tr trial) (Case, error) {
 		case in.random():
 			in.Values = Normal(1)
 			if name, given := tr.values[in.Name]; given {
-				in.Values = hardValues()[name]
+				in.Values = namedValues()[name]
 			}
 		case in.Values == nil && in.Kind == Mask:
 			in.Values = halves
@@ -218,7 +221,7 @@ func defaultOutputs(n int) []Output {
 	return out
 }
 
-// halves is 0 or 1 with equal probability.
+// halves draws 0 or 1 with equal probability.
 func halves(rng *rand.Rand, shape []int) []float64 { return below(2)(rng, shape) }
 
 // below draws integers from 0 to n−1.
@@ -281,7 +284,7 @@ func parseTrial(text string) (*trial, error) {
 			continue
 		}
 		if name, value, found := strings.Cut(word, ":"); found {
-			if _, known := hardValues()[value]; known {
+			if _, known := namedValues()[value]; known {
 				tr.values[name] = value
 			} else {
 				tr.layouts[name] = Layout(value)
@@ -290,12 +293,12 @@ func parseTrial(text string) (*trial, error) {
 		}
 		at := slices.IndexFunc(DTypes(), func(d mlxc.DType) bool { return d.String() == word })
 		if at < 0 {
-			return nil, fmt.Errorf("%q is no dtype of %v", word, DTypes())
+			return nil, fmt.Errorf("%q is neither NAME=NUMBER, NAME:CHOICE nor one of the dtypes %v", word, DTypes())
 		}
 		tr.dtype = DTypes()[at]
 	}
 	if tr.dtype == mlxc.Invalid {
-		return nil, fmt.Errorf("there is no dtype; it must be one of %v", DTypes())
+		return nil, fmt.Errorf("the dtype is missing; it must be one of %v", DTypes())
 	}
 	return &tr, nil
 }

@@ -85,7 +85,8 @@ func Zero(_ *rand.Rand, shape []int) []float64 {
 	return make([]float64, oracle.Size(shape))
 }
 
-// With draws normal values and replaces one of them, at a random position, by v.
+// With draws normal values and replaces one of them, at a random position, by v. It panics for a shape without
+// elements.
 func With(v float64) Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		out := Normal(1)(rng, shape)

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// collect passes the program of a launch to add, for compilation ahead of time, and returns zeros as its outputs.
+// collect passes the program of a launch to add instead of running the launch. It returns zeros as the outputs.
 func (k *Kernel) collect(add func(ahead.Program), l Launch, inputs []*mlxc.Array) []*mlxc.Array {
 	var arguments []string
 	for i, p := range k.parsed.Template {

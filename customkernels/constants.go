@@ -22,15 +22,15 @@ type constantKey struct {
 	bits    [16]uint32
 }
 
-// maxConstants bounds the cache, which is emptied when full: a program may use new shapes forever.
+// maxConstants bounds the cache, because a program may use any number of values. A full cache is emptied.
 const maxConstants = 1024
 
 // Constant returns an array without axes that holds the value, such as a number of rows, as an input of kernels. The
 // array is cached and shared: do not free it.
 //
-// Constant is cheaper than mlxc.Scalar at each launch. A scalar costs the host a large part of the time of a launch,
-// and MLX keeps it in host memory, which each threadgroup of a CUDA device would read through the bus. A constant is in
-// device memory. The first call with a value may wait for the device.
+// Constant is cheaper than mlxc.Scalar, which allocates an array at each launch. MLX keeps scalars in host memory, and
+// each threadgroup on an NVIDIA GPU would read them over the bus. A constant is in device memory. The first call with a
+// value may block until the device has written it.
 func Constant[T int32 | uint32 | float32](value T) *mlxc.Array { return constant(true, value) }
 
 // Constants returns a cached array of 1 to 16 values along one axis. See [Constant].
@@ -57,7 +57,7 @@ func constant[T int32 | uint32 | float32](scalar bool, values ...T) *mlxc.Array 
 	constants.mu.Lock()
 	a := constants.arrays[key]
 	constants.mu.Unlock()
-	if a != nil && a.Err() == nil { // not freed by mistake
+	if a != nil && a.Err() == nil { // a caller may have freed it by mistake
 		return a
 	}
 	a, err := makeConstant(key, values)
@@ -79,7 +79,8 @@ func makeConstant[T int32 | uint32 | float32](key constantKey, values []T) (a *m
 	mlxc.OutsideScopes(func() {
 		switch {
 		case key.backend == mlxc.BackendCUDA:
-			// MLX allocates arrays of more than 8 bytes that the GPU writes in device memory.
+			// MLX puts the output of a GPU operation into device memory if it has more than 8 bytes. So concatenate
+			// four copies, and take the first.
 			a = mlxc.FromSlice(values)
 			a = mlxc.Concatenate(0, a, a, a, a).Slice([]int{0}, []int{key.n}, nil)
 			if key.scalar {

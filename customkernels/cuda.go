@@ -61,9 +61,9 @@ func (l Launch) fullGroups() bool {
 	return true
 }
 
-// sameSimdgroups reports whether simdgroups have the same threads on CUDA as on Metal. Metal makes the last threadgroup
-// of an axis smaller and numbers its threads without gaps; on CUDA all threads of a block are numbered. The numbers
-// agree only if a smaller threadgroup is smaller along the last axis it extends over.
+// sameSimdgroups reports whether simdgroups have the same threads on CUDA as on Metal. In a partial threadgroup, Metal
+// numbers the existing threads without gaps, and CUDA numbers all threads of the block. The numbers agree only if each
+// axis along which the grid is not a multiple of the threadgroup is the last axis with more than one thread.
 func (l Launch) sameSimdgroups() bool {
 	for i := range 3 {
 		if l.Grid[i]%l.Threadgroup[i] == 0 {
@@ -83,8 +83,8 @@ func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array)
 	return getOrBuild(k, k.cuda, k.cudaKey(l, inputs), func() (*mlxc.CUDAKernel, error) { return k.buildCUDA(ctx, l, inputs) })
 }
 
-// cudaKey returns all that the CUDA source of a launch depends on: in addition to the signature, the size of
-// threadgroups and whether all are full.
+// cudaKey returns the cache key of a launch's CUDA kernel. It covers Threadgroup, MinGroupsPerCore, ThreadgroupMemory,
+// fullGroups, sameSimdgroups and the signature.
 func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array) []byte {
 	key := make([]byte, 0, keySize)
 	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory) {
@@ -94,8 +94,9 @@ func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array) []byte {
 	return k.signature(key, l, inputs)
 }
 
-// CUDASource returns the CUDA program of a launch on these inputs: Metal's standard library for CUDA, the translation of
-// MetalSource, and the function that is launched. It omits the prelude with CUDA's headers. It needs no NVIDIA GPU.
+// CUDASource returns the CUDA program of a launch on these inputs: Metal's standard library for CUDA, the translation
+// of MetalSource, and the function that is launched. The program lacks the prelude with CUDA's headers. CUDASource
+// needs no NVIDIA GPU.
 func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	l = k.withDefaults(l)
 	if err := k.check(l, inputs); err != nil {
@@ -147,11 +148,9 @@ func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) 
 		return nil, err
 	}
 	if source.NeedsSIMDGroups && !l.sameSimdgroups() {
-		return nil, fmt.Errorf("the kernel uses SIMD functions, and the last threadgroup of the grid %v is smaller "+
-			"along an "+
-			"axis before the threadgroup's last, %v: the simdgroups' threads would differ from Metal's; make "+
-			"the grid "+
-			"a multiple of the threadgroup", l.Grid, l.Threadgroup)
+		return nil, fmt.Errorf("the kernel uses SIMD functions, but the grid %v is not a multiple of the threadgroup "+
+			"%v along an axis before the threadgroup's last, so simdgroups would hold other threads than on Metal: "+
+			"make the grid a multiple of the threadgroup", l.Grid, l.Threadgroup)
 	}
 	body, names := source.Body(l.Threadgroup, l.fullGroups()), source.Inputs
 	if !l.fullGroups() {

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// cudaProgram returns the program whose function runs a launch. The function's parameters are those of a kernel that
-// MLX launches as compiled code: the inputs, the grid if some threadgroups are not full, and the outputs.
+// cudaProgram returns a program with one kernel, called function, that runs a launch. Its parameters are in the order
+// in which MLX passes them to compiled code: the inputs, the grid if some threadgroups are partial, and the outputs.
 func cudaProgram(library string, source *translate.CUDASource, l Launch, function string) string {
 	var parameters []string
 	for _, name := range source.Inputs {
@@ -34,7 +34,7 @@ func cudaProgram(library string, source *translate.CUDASource, l Launch, functio
 		source.Body(l.Threadgroup, l.fullGroups()))
 }
 
-// compileCUDA returns the code of a program for the GPU.
+// compileCUDA compiles a program for the first NVIDIA GPU and returns the cubin or PTX.
 func compileCUDA(ctx context.Context, function, program string) ([]byte, error) {
 	compiler, target, err := cudaCompiler()
 	if err != nil {
@@ -43,7 +43,7 @@ func compileCUDA(ctx context.Context, function, program string) ([]byte, error) 
 	return compiler.Compile(ctx, target, function, program)
 }
 
-// gpuCompiler is a compiler with the target of the GPU.
+// gpuCompiler is a compiler with the target for the first GPU.
 type gpuCompiler struct {
 	compiler *nvrtc.Compiler
 	target   nvrtc.Target
@@ -51,7 +51,7 @@ type gpuCompiler struct {
 
 var foundCompiler atomic.Pointer[gpuCompiler]
 
-// cudaCompiler returns the NVRTC of this process and the target of the GPU. Only success is cached.
+// cudaCompiler returns the NVRTC of this process and the target for the first GPU. Only success is cached.
 func cudaCompiler() (*nvrtc.Compiler, nvrtc.Target, error) {
 	if g := foundCompiler.Load(); g != nil {
 		return g.compiler, g.target, nil
@@ -86,8 +86,9 @@ func computeCapability() (major, minor int, err error) {
 	return major, minor, nil
 }
 
-// HasWarpgroups reports whether kernels on the first GPU can use tiles of 128 lanes, whose products are instructions
-// of a warpgroup. The GPU must have compute capability 9.0, for which kernels are compiled as sm_90a.
+// HasWarpgroups reports whether kernels on the first GPU can use the matrix instructions of a warpgroup (wgmma), and so
+// tiles of 128 lanes. It is true for compute capability 9.0, for which kernels are compiled as sm_90a. The first result
+// is cached.
 var HasWarpgroups = sync.OnceValue(func() bool {
 	major, minor, err := computeCapability()
 	return err == nil && major == 9 && minor == 0

@@ -18,9 +18,9 @@
 //
 //	Apple GPU   MLX's custom Metal kernels.
 //	NVIDIA GPU  MLX's custom CUDA kernels, with the source translated to CUDA.
-//	CPU         The host executor. It translates the source to C++ at its address-space qualifiers and
-//	            attributes, compiles it with the system's compiler, and caches the library on disk. Kernels whose
-//	            threads synchronize run with one fiber for each thread, others as a loop. Compiled
+//	CPU         The host executor. It rewrites the source to C++ (mostly address-space qualifiers and
+//	            attributes), compiles it with the system's compiler, and caches the library on disk. Kernels
+//	            whose threads synchronize run with one fiber for each thread, others as a loop. Compiled
 //	            kernels stay loaded for the life of the process.
 //
 // The node is lazy and works inside VJP, ValueAndGrad, Compile and Checkpoint. A kernel has no gradient: WithVJP adds
@@ -36,7 +36,7 @@
 //	constant S& s           a structure or vector: an input of one to seven elements of any dtype
 //	device const char* b    bytes: an input of one axis or more, of any dtype
 //	device T* y             an output, undefined before the launch unless Launch.InitValue is set
-//	uint3 p [[attribute]]   no array: a position
+//	uint3 p [[attribute]]   a thread position: neither an input nor an output
 //
 // MLX passes inputs of eight elements or more in device memory, whatever the parameter declares. Apple's compiler
 // refuses to pass these to a helper function that declares constant. Sanitize finds such calls.
@@ -52,11 +52,11 @@
 //
 // The package logs to the default logger of log/slog, each message at most once in a process:
 //
-//   - at level Info, that it compiles kernels, if that takes longer than a second in total;
+//   - at level Info, that it is compiling kernels, once compilation has taken a second in total;
 //   - at level Warn, that compiled kernels are kept in a temporary folder, and the reason;
-//   - at level Warn, that the folder was emptied because others could write it.
+//   - at level Warn, that the folder was emptied because other users could write it.
 //
-// slog.SetLogLoggerLevel(slog.LevelWarn) hides the first.
+// slog.SetLogLoggerLevel(slog.LevelWarn) hides the first message.
 //
 // # Checking
 //

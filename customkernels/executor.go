@@ -26,7 +26,7 @@ func ExecutorName() string {
 var ErrNoCompiler = toolchain.ErrNoCompiler
 
 // Available returns nil if launches on the current stream can be executed. Otherwise the error names the missing
-// program and how to install it.
+// compiler, library or headers, and a remedy.
 func Available() error {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
@@ -70,12 +70,13 @@ func HostCompiler() (string, error) {
 	return toolchain.CompilerInfo(), nil
 }
 
-// CacheDir returns the folder of the compiled kernels of the host and CUDA executors: host in the folder MLXGRAD_CACHE
-// if that is set, otherwise mlxgrad/host in the user's cache folder. If others can write that folder or one above it, or
-// if its disk is full, read-only or mounted noexec, CacheDir returns mlxgrad-host-UID in the system's temporary folder
-// and logs the reason. The choice holds for the life of the process. If the temporary folder is unusable too, CacheDir
-// returns an error.
+// CacheDir returns the folder of the kernels that the host and CUDA executors compile, and creates it if necessary. It
+// is MLXGRAD_CACHE/host if MLXGRAD_CACHE is set, otherwise mlxgrad/host in the user's cache folder.
+//
+// If another user owns that folder or can write a folder above it, or if its disk is full, read-only or mounted noexec,
+// CacheDir returns mlxgrad-host-UID in the system's temporary folder and logs the reason. The choice holds for the life
+// of the process. If the temporary folder is unusable too, CacheDir returns an error.
 //
 // With g++ the folder holds precompiled headers: 34 MB for kernels, and 45 MB for the checker. Deleting the folder is
-// safe. Files that were unused for 30 days on which the cache was used are deleted.
+// safe. A daily cleanup deletes the files that were last used more than 30 days before the previous cleanup.
 func CacheDir() (string, error) { return toolchain.CacheDir() }

@@ -36,6 +36,7 @@ func (k *Kernel) launchHost(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 	}, inputs...)
 }
 
+// program returns the compiled program of a launch, and compiles it at the first call.
 func (k *Kernel) program(l Launch, inputs []*mlxc.Array) (*program, error) {
 	return getOrBuild(k, k.programs, k.signature(make([]byte, 0, keySize), l, inputs), func() (*program, error) {
 		return k.build(l, inputs)
@@ -69,8 +70,8 @@ func (k *Kernel) hostSource(l Launch, inputs []*mlxc.Array) (text string, source
 	return text, source, nil
 }
 
-// metadata returns which of an input's shape, strides and number of axes are buffers. MLX passes each only if the
-// kernel's body names it.
+// metadata returns which of an input's shape, strides and number of axes are buffers of the kernel. MLX passes each
+// only if the kernel's body names it.
 func metadata(source *translate.HostSource, input string) executor.Metadata {
 	var m executor.Metadata
 	for _, b := range source.Buffers {

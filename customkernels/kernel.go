@@ -26,11 +26,14 @@ type Kernel struct {
 
 	mu       sync.Mutex
 	programs map[string]*program         // by signature
-	cuda     map[string]*mlxc.CUDAKernel // by threadgroup size, whether threadgroups are full, and signature
+	cuda     map[string]*mlxc.CUDAKernel // by cudaKey
 }
 
-// Kernel returns a function of the file. The empty name stands for the only function. The options set the sizes of
+// Kernel returns a function of the file. The empty name selects the only function. The options set the sizes of
 // threadgroup arguments and the values of function constants, which a Metal program sets when it makes a pipeline.
+//
+// The error is for an unknown name, an option that does not fit the function, or a threadgroup argument or function
+// constant without a value.
 func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	loaded, err := l.file.Kernel(name, options...)
 	if err != nil {
@@ -64,12 +67,11 @@ func (k *Kernel) Name() string { return k.name }
 // Launch describes one launch of a kernel.
 type Launch struct {
 	// Grid and Threadgroup count threads along each axis, as Metal's dispatchThreads does: the last threadgroup of an
-	// axis is smaller if Grid is no multiple of Threadgroup. An axis of 0 counts as 1, except Grid's first: a launch
-	// without threads runs nothing, and InitValue must be set unless all outputs are empty. Small threadgroups
-	// leave most of a GPU idle.
+	// axis is smaller if Grid is not a multiple of Threadgroup. A 0 counts as 1, except in Grid[0]. If Grid[0] is 0, no
+	// thread runs, and InitValue must be set unless all outputs are empty. Small threadgroups leave most of a GPU idle.
 	Grid, Threadgroup [3]int
-	// MinGroupsPerCore is the least number of threadgroups that must fit on a core of an NVIDIA GPU at the same time.
-	// It limits the registers per thread, as minBlocksPerMultiprocessor of __launch_bounds__ does. 0 sets no limit.
+	// MinGroupsPerCore is the least number of threadgroups that must fit on a multiprocessor of an NVIDIA GPU at the
+	// same time: minBlocksPerMultiprocessor of __launch_bounds__. It limits the registers per thread. 0 sets no limit.
 	// Other devices ignore it.
 	MinGroupsPerCore int
 	// ThreadgroupMemory is the size in bytes of the kernel's threadgroup variables on an NVIDIA GPU, if they exceed
@@ -92,8 +94,8 @@ type Launch struct {
 
 var launchCount atomic.Uint64
 
-// LaunchCount returns the number of launches that this process has added to graphs. Tests use it to check that
-// kernels took part.
+// LaunchCount returns the number of launches that this process has added to graphs. Tests use it to check that an
+// operation launched a kernel.
 func LaunchCount() uint64 { return launchCount.Load() }
 
 // Launch adds a launch to the graph of its inputs and returns its outputs, without computing them. The inputs are in

@@ -15,8 +15,8 @@ func (k *Kernel) launchMetal(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, err
 	}, k.padded(inputs)...)
 }
 
-// padded pads each small input that the kernel declares device to 8 elements: MLX passes smaller inputs in
-// constant memory.
+// padded returns the inputs, padded to at least 8 elements where Pads is set: the kernel declares device memory, and
+// MLX passes smaller inputs in constant memory.
 func (k *Kernel) padded(inputs []*mlxc.Array) []*mlxc.Array {
 	inputs = slices.Clone(inputs)
 	for i, a := range inputs {
@@ -27,8 +27,8 @@ func (k *Kernel) padded(inputs []*mlxc.Array) []*mlxc.Array {
 	return inputs
 }
 
-// templateArgs returns the template arguments in the order of the function's parameters, under the names in the
-// source given to MLX.
+// templateArgs returns the template arguments in the order of the function's parameters, under the names in the source
+// for MLX.
 func (k *Kernel) templateArgs(l Launch) []mlxc.TemplateArg {
 	args := make([]mlxc.TemplateArg, len(k.parsed.Template))
 	for i, name := range k.source.TemplateNames {

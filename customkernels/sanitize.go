@@ -13,12 +13,12 @@ import (
 // A SanitizeReport is the result of Sanitize.
 type SanitizeReport struct {
 	*sanitizer.Report
-	// Outputs are the outputs of the in-order schedule, or nil if it did not end.
+	// Outputs are the outputs of the in-order schedule, or nil if that schedule did not end.
 	Outputs []*mlxc.Array
 }
 
 // Sanitize runs a launch under the checker, on the CPU regardless of the current stream: see
-// [sanitizer.Kernel.Sanitize]. It evaluates the inputs.
+// [sanitizer.Kernel.Sanitize]. It evaluates the inputs and the in-out buffers.
 func (k *Kernel) Sanitize(
 	ctx context.Context, l Launch, c sanitizer.Config, inputs ...*mlxc.Array,
 ) (*SanitizeReport, error) {
@@ -70,7 +70,7 @@ func (k *Kernel) checkText(l Launch, launch sanitizer.Launch, inputs []*mlxc.Arr
 		return err
 	}
 	if text != generated {
-		return fmt.Errorf("package sanitizer's source differs from that of MLX %s: it supports MLX %s",
+		return fmt.Errorf("MLX %s generates another source than package sanitizer, which supports MLX %s",
 			mlxc.Version(), sanitizer.MLXVersion)
 	}
 	return nil

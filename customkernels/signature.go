@@ -6,7 +6,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// keySize is enough for the keys of most programs.
+// keySize is the initial capacity of a key in bytes. It is enough for most programs.
 const keySize = 128
 
 // signature appends to key all that the generated source depends on: template arguments, dtypes, and the size
@@ -36,16 +36,18 @@ func (k *Kernel) signature(key []byte, l Launch, inputs []*mlxc.Array) []byte {
 	return key
 }
 
-// sizeClass returns the representative shape of a's size class. MLX declares input i equally for all shapes of a class.
+// sizeClass returns the representative shape of a's size class. MLX generates one declaration of input i for all shapes
+// of a class.
 func (k *Kernel) sizeClass(i int, a *mlxc.Array) []int {
 	return k.loaded.SizeClass(i, a.NDim(), a.Size())
 }
 
 // getOrBuild returns the program with the key, or builds and stores it.
 //
-// It holds no lock while it builds. Building takes MLX's graph lock, which one caller may hold already, inside a
-// transform, while another does not. Concurrent builds of one program share the compilation in executor.Compile,
-// or in MLX on CUDA. Errors are not stored: the next call may find a compiler or free disk space.
+// It holds no lock while it builds. Building takes MLX's graph lock, and a caller inside a transform already holds that
+// lock. With k.mu held, two goroutines could take the locks in opposite orders and deadlock. Concurrent builds of one
+// program share the compilation in executor.Compile, or on CUDA in package nvrtc or MLX. Errors are not stored: the
+// next call may find a compiler or free disk space.
 func getOrBuild[P any](k *Kernel, programs map[string]*P, key []byte, build func() (*P, error)) (*P, error) {
 	k.mu.Lock()
 	p := programs[string(key)]

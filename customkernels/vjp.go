@@ -6,11 +6,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// WithVJP returns a differentiable function of a forward kernel. It launches forward on its arguments as launch
-// describes, and its vector-Jacobian product is backward, which launches other kernels.
+// WithVJP returns a differentiable function that launches forward. launch returns the launch for the function's
+// arguments. backward computes the vector-Jacobian product, usually with other kernels.
 //
-// backward returns one gradient for each argument, in the argument's shape. nil stands for zeros: the gradient
-// of an argument that is no parameter, such as a size or an index.
+// backward returns one gradient for each argument, in the argument's shape. A nil gradient stands for zeros, for
+// arguments without a gradient such as sizes and indices.
 func WithVJP(forward *Kernel, launch func(inputs []*mlxc.Array) Launch, backward mlxc.VJPFunc) mlxc.Func {
 	return mlxc.CustomVJP(
 		func(inputs []*mlxc.Array) []*mlxc.Array { return forward.Launch(launch(inputs), inputs...) },

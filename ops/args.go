@@ -13,7 +13,8 @@ import (
 // gradientDTypes lists the dtypes that the kernels support.
 var gradientDTypes = []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16}
 
-// opError adds the operation and its operands to err. It returns an error that an operand carried unchanged.
+// opError adds the operation and its operands to err. If err is the error of an invalid operand, opError returns it
+// unchanged.
 func opError(op string, err error, operands ...*mlxc.Array) error {
 	var carried *mlxc.Error
 	if errors.As(err, &carried) {
@@ -119,7 +120,7 @@ func readableWithoutSync(a *mlxc.Array) bool {
 	return a.Size() <= maxCheckedElements && a.IsReady() && inHostMemory
 }
 
-// scoped calls f and frees all arrays that f makes, except its results. They belong to the enclosing scope.
+// scoped calls f and frees all arrays that f makes, except its results. The results pass to the enclosing scope.
 func scoped(f func() []*mlxc.Array) (results []*mlxc.Array) {
 	mlxc.WithScope(func() {
 		results = f()

@@ -7,12 +7,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Unbounded is the value for a side of a [Window] without a limit.
+// Unbounded, as a side of a [Window], sets no limit.
 const Unbounded = -1
 
-// A Window limits the keys that a query sees by position: query i sees the keys from i+Lkv−Lq−Left to i+Lkv−Lq+Right,
-// so the last query has the position of the last key (Beltagy et al., "Longformer", 2020, section 3). A side is at
-// least 0, or [Unbounded].
+// A Window limits the keys that a query sees by position. With Lq queries and Lkv keys, query i sees the keys from
+// i+Lkv−Lq−Left to i+Lkv−Lq+Right, so the last query has the position of the last key (Beltagy et al., "Longformer",
+// 2020, section 3). Left and Right are at least 0, or [Unbounded].
 type Window struct{ Left, Right int }
 
 // AttentionConfig holds the options of [Attention]. The zero value selects plain attention: every query sees every key,
@@ -20,7 +20,7 @@ type Window struct{ Left, Right int }
 type AttentionConfig struct {
 	// Scale multiplies the scores q·kᵀ. It must be finite; 0 means head_dim^−½.
 	Scale float32
-	// Causal limits query i to the keys up to i+Lkv−Lq, its own position.
+	// Causal limits query i to the keys up to i+Lkv−Lq, its own position. Lq and Lkv count the queries and the keys.
 	Causal bool
 	// Window limits the keys by position, in addition to Causal and Mask. nil means no window.
 	Window *Window
@@ -28,19 +28,20 @@ type AttentionConfig struct {
 	// float32, float16 or bfloat16 is added to the scores after scale and soft cap, and has a gradient; −∞ hides a key.
 	// nil means no mask.
 	Mask *mlxc.Array
-	// Sinks, of shape [heads] and float32, float16 or bfloat16, adds to each row one more score, which has no value
-	// vector. Sinks have a gradient (Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2024,
-	// section 3.3). nil means no sinks.
+	// Sinks holds one additional score per query head. The softmax of each row includes the score, but it has no value
+	// vector (Xiao et al., "Efficient Streaming Language Models with Attention Sinks", 2024, section 3.3). Sinks has
+	// the shape [heads], is float32, float16 or bfloat16, and has a gradient. nil means no sinks.
 	Sinks *mlxc.Array
 	// SoftCap c limits the scaled scores s to c·tanh(s/c). It must be finite and not negative; 0 means no cap.
 	SoftCap float32
 	// QueryStarts and KeyStarts pack sequences of different lengths one after the other along the length axis of a
-	// single batch. Both are int32 with one element more than there are sequences, or both are nil. Sequence n has the
-	// rows from element n to before element n+1; it may be empty. The elements ascend from 0 to the length of q or k.
-	// A query sees only keys of its own sequence, and Causal and Window count positions and lengths within it.
+	// single batch. Sequence n has the rows of q from QueryStarts[n] to QueryStarts[n+1]−1, and the rows of k and v
+	// from KeyStarts[n] to KeyStarts[n+1]−1. It may be empty. Both arrays are int32 with one element more than there
+	// are sequences, and ascend from 0 to the length of q or k; or both are nil. A query sees only keys of its own
+	// sequence, and Causal and Window count positions and lengths within it.
 	//
-	// Starts are checked if that needs no wait: not if they are unevaluated or arguments of a transform. Results for
-	// invalid starts are unspecified.
+	// Starts that do not ascend from 0 to the length are an error if they have been computed, have at most 65,536
+	// elements and, on an NVIDIA GPU, were made by mlxc.FromSlice. Otherwise the results are unspecified.
 	QueryStarts, KeyStarts *mlxc.Array
 }
 
@@ -49,7 +50,8 @@ type AttentionConfig struct {
 // The shapes are q [batch, heads, Lq, head_dim], k [batch, kvHeads, Lkv, head_dim], v [batch, kvHeads, Lkv, valueDim]
 // and, for the result, [batch, heads, Lq, valueDim]. All have one dtype: float32, float16 or bfloat16. heads is a
 // multiple of kvHeads, and neighboring query heads share a key head (Ainslie et al., "GQA", 2023, section 2.2).
-// Arithmetic is float32, except for matrix products on NVIDIA GPUs, which use TF32 as MLX's do (see [mlxc.TF32]).
+// Arithmetic is float32, except for float32 matrix products on NVIDIA GPUs, which use TF32 as MLX's do (see
+// [mlxc.TF32Enabled]).
 //
 // Let Z = scale·q·kᵀ, or c·tanh(scale·q·kᵀ/c) with a soft cap c. S is Z with the mask, lse = log Σ exp(S) over the keys
 // of a row and its sink, P = exp(S − lse), and out = P·v. For a cotangent dout and delta = Σ dout·out over a row, the
@@ -60,14 +62,14 @@ type AttentionConfig struct {
 //	dq = scale·dS'·k, dk = scale·dS'ᵀ·q, where dS' = dS·sech²(scale·q·kᵀ/c) with a soft cap, else dS
 //	dsink = −Σ exp(sink − lse)·delta over the rows of a head
 //
-// The kernels compute delta as Σ P·(dout·vᵀ) if the mask or the sinks are float32, or if q is float32; q does not count
-// for heads wider than 16 on NVIDIA GPUs. Otherwise they compute it from out. A row that sees no key has the output 0
-// and no gradient. Gradients have the same bits in every run.
+// The kernels compute delta as Σ P·(dout·vᵀ) if the mask or the sinks are float32, or if q is float32 and, on NVIDIA
+// GPUs, heads are at most 16 wide. Otherwise they compute it from the rounded out. A row that sees no key has the
+// output 0 and no gradient. Gradients have the same bits in every run.
 //
 // Memory is linear in the lengths: the kernels recompute scores tile by tile. Heads wider than 256 are the exception:
 // they run as basic MLX operations, which hold all scores. On GPUs, MLX's fused forward kernel computes the result if
 // no gradient is being taken (see [mlxc.Differentiating]) and it supports the case: heads of 64, 80 or 128 with no
-// options but Scale, Causal and Sinks. Its last bits differ from a forward pass under a gradient.
+// options but Scale, Causal and Sinks. Its last bits may differ from those of the forward pass under a gradient.
 func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
 	if checkAttention(q, k, v, c) == nil && !mlxc.Differentiating() && c.fusedByMLX(mlxc.CurrentBackend(), q, k, v) {
 		fused := mlxc.AttentionConfig{Scale: c.Scale, Causal: c.Causal, Sinks: c.Sinks}
@@ -149,9 +151,10 @@ func (c AttentionConfig) withScale(headDim int) AttentionConfig {
 	return c
 }
 
-// CausalAttention is causal [Attention] of heads that lie side by side in rows, the layout of projections: q has the
-// shape [Lq, heads·head_dim], k [Lkv, kvHeads·head_dim] and v [Lkv, kvHeads·valueDim], or all have a batch axis before
-// these. The scale is head_dim^−½. The result has the shape [Lq, heads·valueDim], after the batch axis.
+// CausalAttention is causal [Attention] of heads that lie side by side in rows, the layout of projections. q has the
+// shape [Lq, heads·head_dim], k [Lkv, kvHeads·head_dim] and v [Lkv, kvHeads·valueDim]; the result has the shape
+// [Lq, heads·valueDim]. With a leading batch axis in q, k and v, the result has it too. The scale is head_dim^−½. The
+// dtypes are the same as for Attention.
 func CausalAttention(q, k, v *mlxc.Array, heads, kvHeads int) *mlxc.Array {
 	const op = "ops.CausalAttention"
 	if err := checkHeadsInRows(q, k, v, heads, kvHeads); err != nil {
@@ -186,14 +189,15 @@ func checkHeadsInRows(q, k, v *mlxc.Array, heads, kvHeads int) error {
 		}
 		switch n := x.array.NDim(); {
 		case n != 2 && n != 3:
-			return fmt.Errorf("%s has the shape %v; it must be [length, heads·head_dim], perhaps after a batch axis",
+			return fmt.Errorf(
+				"%s has the shape %v; it must be [length, heads·head_dim] or [batch, length, heads·head_dim]",
 				x.name, x.array.Shape())
 		case n != q.NDim():
 			return fmt.Errorf("q has %d axes and %s has %d; they must have the same number", q.NDim(), x.name, n)
 		case x.heads < 1:
 			return fmt.Errorf("%s is %d; it must be at least 1", x.count, x.heads)
 		case x.array.Dim(-1)%x.heads != 0:
-			return fmt.Errorf("%s has rows of %d elements; their number must be a multiple of %s, %d",
+			return fmt.Errorf("%s has rows of %d elements; the row length must be a multiple of %s, %d",
 				x.name, x.array.Dim(-1), x.count, x.heads)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// An attentionLaunch holds the sizes and options of a case for which the kernels are checked.
+// An attentionLaunch holds the sizes and options of a case in which the kernels are checked.
 type attentionLaunch struct {
 	name      string
 	shape     [7]int // batch, heads, kvHeads, queries, keys, head_dim, valueDim
@@ -16,14 +16,18 @@ type attentionLaunch struct {
 	maskDType mlxc.DType
 	few       bool // few elements of a boolean mask are true, so most tiles are hidden
 	sinks     bool
-	starts    [2][]int32 // of queries and of keys
+	starts    [2][]int32 // QueryStarts and KeyStarts
 }
 
-// attentionShapes returns the launches for which the kernels are checked.
+// attentionShapes returns the cases in which the kernels are checked.
 //
-// The ragged cases have single elements; lengths that do not fill their last tile, with several threadgroups; heads
-// that share keys, and heads so wide that pairs of simdgroups share rows; keys that no query sees, and queries that see
-// no key; every kind of mask, broadcast along every axis; and packed sequences, one of them empty.
+// The ragged cases have:
+//   - single elements
+//   - lengths that do not fill their last tile, with several threadgroups
+//   - query heads that share a key head, and heads so wide that pairs of simdgroups share rows
+//   - keys that no query sees, and queries that see no key
+//   - every kind of mask, broadcast along every axis
+//   - packed sequences, one of them empty
 func attentionShapes(set CaseSet) []attentionLaunch {
 	switch set {
 	case WarpgroupCases:
@@ -76,7 +80,8 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 	}
 }
 
-// warpgroupShapes are the shapes of WarpgroupCases: every width that warpgroups support, and every option but masks.
+// warpgroupShapes are the shapes of WarpgroupCases: every head width that warpgroups support, and every option but
+// masks.
 var warpgroupShapes = []attentionLaunch{
 	{name: "full", shape: [7]int{1, 2, 1, 256, 256, 64, 64}},
 	{name: "ragged", shape: [7]int{2, 2, 2, 133, 70, 128, 128}, sinks: true},

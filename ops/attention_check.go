@@ -150,8 +150,8 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 	return nil
 }
 
-// checkAscent returns an error if the starts do not ascend from 0 to length. It does not check starts whose values are
-// not available without a wait.
+// checkAscent returns an error if the starts do not ascend from 0 to length. It accepts starts that cannot be read
+// without synchronization.
 func checkAscent(name string, starts *mlxc.Array, length int) error {
 	if !readableWithoutSync(starts) {
 		return nil

@@ -7,50 +7,50 @@ import (
 )
 
 // attentionTuning holds the parameters of the launch geometry of attention, by backend. A simdgroup owns a block of
-// rows (queries or keys) and iterates over panels of the others.
+// queries and iterates over panels of keys and values, or it owns a block of keys and iterates over panels of queries.
 var attentionTuning = map[mlxc.Backend]struct {
-	lanes         int // of a simdgroup
-	simdgroups    int // of a threadgroup
-	blockElements int // limit of blockM · head_dim
+	lanes         int // per simdgroup
+	simdgroups    int // per threadgroup
+	blockElements int // limit of blockM · max(head_dim, valueDim)
 	minBlockM     int // rows of a block
 	maxBlockM     int
-	panelBytes    int // limit of both panels
+	panelBytes    int // limit of the two panels (k and v, or q and dout) together
 	maxBlockN     int // rows of a panel
 	registers     int // limit of 32-bit registers per lane for its rows; beyond it, pairs of simdgroups share rows
 }{
-	// A simdgroup is one thread. Tiles of 64 rows of 64 floats are 16 KiB: four of them and three tiles of scores, half
-	// as large, fit a fiber's stack of 128 KiB. Panels stay in device memory.
+	// A simdgroup is one thread. A tile of 64 rows of 64 floats takes 16 KiB. Four of these and three tiles of scores,
+	// which are half as large, fit a fiber's stack of 128 KiB. Panels stay in device memory.
 	mlxc.BackendCPU: {
 		lanes: 1, simdgroups: 1, blockElements: 4096, minBlockM: 8, maxBlockM: 64,
 		panelBytes: math.MaxInt, maxBlockN: 32, registers: math.MaxInt,
 	},
 	// 16 rows of 64 floats are 32 registers per lane, as are 8 rows of 128. A core has 208 KiB of registers: 208 per
-	// lane for two threadgroups of 128 threads, 104 for four. Up to four tiles, 128 registers, and the scores fit the
-	// former. Panels of 16 KiB let two threadgroups share a core's 32 KiB of threadgroup memory, except with pairs,
+	// lane for two threadgroups of 128 threads, 104 for four. Four tiles (128 registers) and the scores fit 208
+	// registers. Panels of 16 KiB let two threadgroups share a core's 32 KiB of threadgroup memory, except with pairs,
 	// which need up to 4 KiB more for partial scores.
 	mlxc.BackendMetal: {
 		lanes: 32, simdgroups: 4, blockElements: 1024, minBlockM: 8, maxBlockM: 16,
 		panelBytes: 16 << 10, maxBlockN: 32, registers: 128,
 	},
-	// An mma instruction has 16 rows. Of 255 registers, scores and addresses take about 60. Spilled registers are
-	// reloaded for every panel, which costs more than the exchange of partial scores between the simdgroups of a pair
-	// (docs/h200).
+	// An mma instruction multiplies 16 rows. Of 255 registers, scores and addresses take about 60. Spilled registers
+	// are reloaded for every panel, which costs more than the exchange of partial scores between the simdgroups of a
+	// pair (docs/h200).
 	mlxc.BackendCUDA: {
 		lanes: 32, simdgroups: 4, minBlockM: 16, maxBlockM: 16,
 		panelBytes: 16 << 10, maxBlockN: 64, registers: 192,
 	},
 }
 
-// hasExactProducts reports whether tile products of a dtype, for heads of this width, are so exact that the rounding of
-// delta from the output would matter. Products of 16 bits are not, nor is TF32, which CUDA uses for heads wider than 16
-// (narrow in metal_tiles.h).
+// hasExactProducts reports whether tile products are exact to float32, so that the rounding error of a delta computed
+// from the output would matter. Products of 16-bit operands are less exact. So is TF32, which CUDA uses for heads wider
+// than 16 (see narrow in metal_tiles.h). width is the larger of head_dim and valueDim.
 func hasExactProducts(b mlxc.Backend, dtype mlxc.DType, width int) bool {
 	return dtype == mlxc.Float32 && (b != mlxc.BackendCUDA || width <= 16)
 }
 
 // forwardGroupsPerCore returns the minimum number of threadgroups of attention_forward on a core, or 0 for no minimum.
-// On CUDA a lane with operands of 16 bits fits the 168 registers that three threadgroups leave to it. Without a minimum
-// the compiler uses more, so that only two fit.
+// On CUDA a lane with 16-bit operands fits 168 registers, which three threadgroups on a core allow. Without a minimum
+// the compiler uses more registers, and only two threadgroups fit.
 func forwardGroupsPerCore(b mlxc.Backend, dtype mlxc.DType, width int) int {
 	if b == mlxc.BackendCUDA && dtype.Size() == 2 && width <= 128 {
 		return 3
@@ -60,7 +60,7 @@ func forwardGroupsPerCore(b mlxc.Backend, dtype mlxc.DType, width int) int {
 
 // attentionGeometry is the launch geometry of an attention kernel, in the terms of attention.h.
 type attentionGeometry struct {
-	lanes, simdgroups int  // lanes may be a warpgroup's
+	lanes, simdgroups int  // lanes is 128 if tiles belong to warpgroups
 	paired            bool // pairs of simdgroups share rows
 	blockM, blockN    int
 	memory            int // Launch.ThreadgroupMemory
@@ -74,7 +74,8 @@ type rowFootprint struct {
 	storedInputs         bool // a warpgroup keeps the inputs in threadgroup memory (StoredOperand)
 }
 
-// attentionGeometryFor returns the geometry of a kernel with this footprint for `length` rows.
+// attentionGeometryFor returns the geometry of a kernel with this footprint for `length` rows. masked tells whether the
+// attention has a mask, which warpgroups do not support.
 func attentionGeometryFor(
 	on target, dtype mlxc.DType, headDim, valueDim, length int, footprint rowFootprint,
 	masked bool,
@@ -93,7 +94,7 @@ func attentionGeometryFor(
 		inputSize = dtype.Size() // metal_panels.h keeps operands in their dtype
 	}
 	registers := g.blockM * (footprint.inputs*inputSize/mlxc.Float32.Size() + footprint.accumulators) / g.lanes
-	// Half of a head has to be whole fragments of 8 columns.
+	// Half of a head must consist of whole fragments of 8 columns.
 	g.paired = registers > t.registers && headDim%16 == 0 && valueDim%16 == 0
 	if length <= 8 { // for example one token at a time in decoding
 		g.blockM, g.simdgroups = t.minBlockM, g.parts()
@@ -115,7 +116,8 @@ func (g attentionGeometry) parts() int {
 // threads returns the size of a threadgroup.
 func (g attentionGeometry) threads() int { return g.lanes * g.simdgroups }
 
-// groups returns the number of threadgroups for all rows of `sequences` packed sequences, `length` rows in all.
+// groups returns the number of threadgroups for `length` rows. If `sequences` is positive, it is an upper bound,
+// because each packed sequence starts a new threadgroup. If `sequences` is 0, there are no packed sequences.
 func (g attentionGeometry) groups(length, sequences int) int {
 	rows := g.blockM * g.simdgroups / g.parts()
 	if sequences == 0 {
@@ -127,11 +129,12 @@ func (g attentionGeometry) groups(length, sequences int) int {
 // fitsWarpgroup reports whether the tiles of a warpgroup support rows of this width.
 func fitsWarpgroup(width int) bool { return width == 64 || width == 128 }
 
-// warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes: 64 rows of 16 bits.
-// Panels of 64 rows have two buffers in dynamic shared memory. A threadgroup is one warpgroup: several threadgroups on
-// a core hide each other's barriers and exponentials. Their number is bounded by the core's registers, 512 for each
-// lane of a warpgroup. A lane needs about 24 for addresses, and for each row of a panel half a register for its score
-// and a quarter for the rounded one, in backward kernels another half for the gradient of the score.
+// warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes. A tile has 64 rows
+// of 16-bit elements. Panels of 64 rows are double-buffered in dynamic shared memory. A threadgroup is one warpgroup:
+// several threadgroups on a core hide each other's barriers and exponentials. The core's registers limit their number:
+// it has 512 for each lane of a warpgroup. A lane needs about 24 registers for addresses. For each row of a panel it
+// needs half a register for scores and a quarter for rounded scores, and in backward kernels another half for the
+// gradients of scores.
 func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionGeometry {
 	const (
 		lanes, rows   = 128, 64

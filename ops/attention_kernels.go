@@ -38,7 +38,7 @@ func (in attentionInputs) maskShape() [4]int {
 	return shape
 }
 
-// hasMaskGradient reports whether the mask is added to the scores.
+// hasMaskGradient reports whether the mask is added to the scores and therefore has a gradient.
 func (in attentionInputs) hasMaskGradient() bool {
 	return in.mask != nil && in.mask.DType() != mlxc.Bool
 }
@@ -53,8 +53,10 @@ type attentionArgs struct {
 	sizes, scalars *mlxc.Array // struct Sizes of the shaders; the scale and the soft cap
 }
 
+// bind returns the inputs and options as arguments of the kernels. The caller's scope owns the arrays that it makes.
 func (in attentionInputs) bind(on target, cfg AttentionConfig) attentionArgs {
 	a := attentionArgs{attentionInputs: in, capped: cfg.SoftCap > 0, masked: in.mask != nil}
+	// Placeholders and scalars have eight elements: MLX passes shorter inputs in the constant address space.
 	if in.mask == nil {
 		a.mask = mlxc.Zeros(mlxc.Bool, 8)
 	}
@@ -64,7 +66,7 @@ func (in attentionInputs) bind(on target, cfg AttentionConfig) attentionArgs {
 	} else {
 		a.sequences = in.queryStarts.Dim(0) - 1
 	}
-	left, right := math.MaxInt32/4, math.MaxInt32/4
+	left, right := math.MaxInt32/4, math.MaxInt32/4 // no limit, and sums with positions fit an int32
 	if w := cfg.Window; w != nil {
 		if w.Left != Unbounded {
 			left = min(left, w.Left)
@@ -81,7 +83,6 @@ func (in attentionInputs) bind(on target, cfg AttentionConfig) attentionArgs {
 		int32(in.q.Dim(1)), int32(in.k.Dim(1)), int32(in.q.Dim(2)), int32(in.k.Dim(2)),
 		int32(left), int32(right), int32(a.sequences),
 		int32(mask[0]), int32(mask[1]), int32(mask[2]), int32(mask[3]), int32(in.q.Dim(0)))
-	// Eight elements: MLX gives kernels shorter inputs in another address space.
 	a.scalars = customkernels.Constants(cfg.Scale, cfg.SoftCap, 0, 0, 0, 0, 0, 0)
 	a.keyMask = a.mask
 	if lanes := attentionTuning[on.backend].lanes; lanes > 1 && in.mask != nil && in.mask.DType() == mlxc.Bool {
@@ -176,8 +177,8 @@ func (a attentionArgs) geometry(on target, length int, footprint rowFootprint) a
 	return attentionGeometryFor(on, a.q.DType(), a.q.Dim(3), a.v.Dim(3), length, footprint, a.masked)
 }
 
-// attentionForward returns out and the statistics m and l of each row, [batch, heads, queries, 2]: m is the largest
-// score and l = exp(lse − m).
+// attentionForward returns out and the statistics m and l of each row, [batch, heads, queries, 2]: m is close to the
+// largest score, and l = exp(lse − m). Without a key and a sink, both are 0.
 func attentionForward(on target, in attentionInputs, cfg AttentionConfig) (out, statistics *mlxc.Array) {
 	results := scoped(func() []*mlxc.Array {
 		a := in.bind(on, cfg)
@@ -243,7 +244,7 @@ func attentionBackward(
 	return grads
 }
 
-// gradQKV returns dq, dk and dv from kernels that compute the weights again, tile by tile.
+// gradQKV returns dq, dk and dv. The kernels recompute the weights P tile by tile.
 func (a attentionArgs) gradQKV(on target, inputs []*mlxc.Array) []*mlxc.Array {
 	like := func(x *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: x.Shape(), DType: x.DType()} }
 	headDim, both := a.q.Dim(3), a.q.Dim(3)+a.v.Dim(3)
@@ -260,7 +261,7 @@ func (a attentionArgs) gradQKV(on target, inputs []*mlxc.Array) []*mlxc.Array {
 	return append(grads, on.launch(attentionBackwardFile.kernel("attention_dkv"), forKV, keyInputs...)...)
 }
 
-// gradMask returns the gradient of a mask with an element for each key.
+// gradMask returns the gradient of a mask whose last axis has one element per key.
 func (a attentionArgs) gradMask(on target, inputs []*mlxc.Array) *mlxc.Array {
 	g := a.geometry(on, a.q.Dim(2), rowFootprint{})
 	g.simdgroups = 1
@@ -287,8 +288,8 @@ func (a attentionArgs) rowStats(on target, out, statistics, dOut, dLSE *mlxc.Arr
 	return rowStatsOfOutput(on, out, statistics, dOut, dLSE)
 }
 
-// needsExactDelta reports whether a gradient would lose bits to a delta from the rounded output: the gradients of q, k
-// and v if their products are exact, and the gradients of a float32 mask and of float32 sinks.
+// needsExactDelta reports whether a delta computed from the rounded output would make a gradient less accurate: the
+// gradients of q, k and v if their products are exact, and the gradients of a float32 mask and of float32 sinks.
 func (a attentionArgs) needsExactDelta(on target) bool {
 	isFloat32 := func(x *mlxc.Array) bool { return x != nil && x.DType() == mlxc.Float32 }
 	return hasExactProducts(on.backend, a.q.DType(), max(a.q.Dim(3), a.v.Dim(3))) ||
@@ -299,7 +300,7 @@ func rowStatsOutput(dOut *mlxc.Array) []mlxc.Output {
 	return []mlxc.Output{{Shape: append(dOut.Shape()[:3], rowStatsSize), DType: mlxc.Float32}}
 }
 
-// rowStatsOfProducts computes delta from products of weights and their gradients.
+// rowStatsOfProducts computes delta as Σ P·(dout·vᵀ) − dlse.
 func (a attentionArgs) rowStatsOfProducts(on target, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
 	queries := a.q.Dim(2)
 	footprint := rowFootprint{inputs: a.q.Dim(3) + a.v.Dim(3), valueProducts: true}
@@ -309,7 +310,7 @@ func (a attentionArgs) rowStatsOfProducts(on target, statistics, dOut, dLSE *mlx
 		a.q, a.k, a.v, a.mask, dOut, statistics, dLSE, a.queryStarts, a.keyStarts, a.sizes, a.scalars)[0]
 }
 
-// rowStatsOfOutput computes delta from the rounded output.
+// rowStatsOfOutput computes delta as Σ dout·out − dlse, from the rounded output.
 func rowStatsOfOutput(on target, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
 	t := attentionTuning[on.backend]
 	valueDim := out.Dim(3)
@@ -329,7 +330,7 @@ func deltas(stats *mlxc.Array) *mlxc.Array {
 	return stats.Split(rowStatsSize, -1)[deltaIndex].Squeeze(-1)
 }
 
-// sinksOrInf returns the sinks as float32, −∞ for an attention without sinks.
+// sinksOrInf returns the sinks as float32. Without sinks they are −∞.
 func (in attentionInputs) sinksOrInf() *mlxc.Array {
 	if in.sinks == nil {
 		return mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), in.q.Dim(1))
@@ -338,20 +339,20 @@ func (in attentionInputs) sinksOrInf() *mlxc.Array {
 }
 
 // sinkWeight returns the weight of each row's sink, exp(sink − lse). l is at least 1, or 0 if the row sees no key and
-// its sink is −∞.
+// its sink is −∞; dividing by at least 1 makes that weight 0 instead of NaN.
 func (in attentionInputs) sinkWeight(statistics *mlxc.Array) *mlxc.Array {
 	parts := statistics.Split(2, -1)
 	m, l := parts[0].Squeeze(-1), parts[1].Squeeze(-1)
 	return in.sinksOrInf().Reshape(-1, 1).Sub(m).Exp().Div(l.Maximum(mlxc.Scalar[float32](1)))
 }
 
-// gradRowMask returns the gradient of a mask with one element for all keys of a row. The weights of the keys sum to
-// 1 − w, where w is the weight of the sink, and their products with dout·vᵀ sum to delta = Σ dout·out, here without
-// dlse. So the gradients of the row's scores sum to
+// gradRowMask returns the gradient of a mask with one element for all keys of a row. Let w be the weight of the sink
+// and delta = Σ dout·out, without dlse. The weights P of the keys sum to 1 − w, and P·(dout·vᵀ) sums to delta. So the
+// gradients of the row's scores, P·(dout·vᵀ − delta + dlse), sum to
 //
 //	delta − (delta − dlse)·(1 − w) = (delta − dlse)·w + dlse,
 //
-// which is 0 without a sink and a cotangent of lse.
+// which is 0 if there is neither a sink nor a cotangent of lse.
 func (in attentionInputs) gradRowMask(statistics, stats, dLSE *mlxc.Array) *mlxc.Array {
 	sum := deltas(stats).Mul(in.sinkWeight(statistics)).Add(dLSE)
 	seesNoKey := statistics.Split(2, -1)[1].Squeeze(-1).Equal(mlxc.Scalar[float32](0))

@@ -6,8 +6,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// attentionMLX is AttentionLogSumExp composed of basic MLX operations, which also give its gradient, in float32. It
-// holds all scores at once. cfg.Scale must be set.
+// attentionMLX is AttentionLogSumExp composed of basic MLX operations in float32. Its gradient is MLX's. It holds all
+// scores at once. cfg.Scale must be set.
 func attentionMLX(q, k, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Array) {
 	batch, heads, queries, keys := q.Dim(0), q.Dim(1), q.Dim(2), k.Dim(2)
 	if batch*queries*keys == 0 { // MLX has no maximum of an empty axis
@@ -42,7 +42,7 @@ func attentionMLX(q, k, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Arra
 	return out, lse
 }
 
-// attentionWithoutKeys is attentionMLX for no batches, no queries or no keys.
+// attentionWithoutKeys is attentionMLX for 0 batches, 0 queries or 0 keys.
 func attentionWithoutKeys(q, v *mlxc.Array, cfg AttentionConfig) (out, lse *mlxc.Array) {
 	rows := q.Shape()[:3]
 	lse = mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), rows...)
@@ -68,8 +68,8 @@ func (c AttentionConfig) masked(s *mlxc.Array) *mlxc.Array {
 	return mlxc.Where(visible, s, mlxc.Scalar(float32(math.Inf(-1))))
 }
 
-// visibleByPosition returns which keys each query sees by Causal, Window and sequences, [queries, keys], or nil for
-// all keys.
+// visibleByPosition returns a boolean array [queries, keys] that is true where Causal, Window and the packed sequences
+// let a query see a key. It returns nil if they hide no key.
 func (c AttentionConfig) visibleByPosition(queries, keys int) *mlxc.Array {
 	var visible *mlxc.Array
 	i, j := mlxc.Arange(mlxc.Int32, 0, float64(queries), 1), mlxc.Arange(mlxc.Int32, 0, float64(keys), 1)

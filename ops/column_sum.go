@@ -13,7 +13,7 @@ func columnSum(on target, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
 	return columnSumBy(on, columnSumKernels.kernel("column_sum"), partial, dtype)
 }
 
-// columnSumBy does the work of columnSum with a given kernel, which has the signature of column_sum.
+// columnSumBy is columnSum with another kernel of the same signature.
 func columnSumBy(on target, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
 	rows, width := partial.Dim(-2), partial.Dim(-1)
 	matrices := partial.Size() / (rows * width)

@@ -4,9 +4,9 @@ import "github.com/mlxgrad/mlxgrad/mlxc"
 
 // columnTuning holds the geometry of kernels that sum over rows.
 var columnTuning = map[mlxc.Backend]columnGeometry{
-	// One thread goes down all rows of 32 columns, which are two cache lines of float32.
+	// One thread iterates over all rows of 32 columns, which are two cache lines of float32.
 	mlxc.BackendCPU: {threads: 1, vec: 32},
-	// 8 simdgroups of 32 lanes with one column each, so that even narrow widths make several threadgroups.
+	// 8 simdgroups of 32 lanes with one column per lane, so that even narrow widths fill several threadgroups.
 	mlxc.BackendMetal: {threads: 256, vec: 1},
 	mlxc.BackendCUDA:  {threads: 256, vec: 1},
 }
@@ -23,8 +23,8 @@ func (g columnGeometry) simdgroups() int { return ceilDiv(g.threads, 32) }
 // threadgroups returns the number of threadgroups for `width` columns.
 func (g columnGeometry) threadgroups(width int) int { return ceilDiv(width, min(g.threads, 32)*g.vec) }
 
-// columnSumTuning holds the geometry of the sum over partial sums. They have one row per threadgroup of the kernel that
-// wrote them.
+// columnSumTuning holds the geometry of column_sum. Its input has one row of partial sums per threadgroup of the kernel
+// that wrote them.
 var columnSumTuning = map[mlxc.Backend]struct {
 	columnGeometry
 	rowsPerStep int // rows that a simdgroup loads at a time

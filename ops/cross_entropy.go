@@ -29,6 +29,7 @@ func (r Reduction) String() string {
 
 // CrossEntropyConfig holds the options of [CrossEntropy] and [LinearCrossEntropy]. The zero value is the plain mean.
 type CrossEntropyConfig struct {
+	// Reduction selects how the losses of rows are combined.
 	Reduction Reduction
 	// IgnoreIndex, if not nil, points to a target that is ignored. Negative targets are always ignored.
 	IgnoreIndex *int
@@ -65,10 +66,10 @@ type CrossEntropyConfig struct {
 // Otherwise the loss and gradient of the row are NaN.
 //
 // While a gradient is being taken (see [mlxc.Differentiating]) and the losses are reduced, one kernel computes the loss
-// and the gradient for a cotangent of 1. The backward pass returns that gradient if the cotangent is 1. For
-// any other cotangent it computes the gradient from logits and four floats per row that the forward pass keeps, so
-// scaling a mean before its gradient is taken costs half as much again and the memory of a second gradient. In this
-// case use ReductionNone and reduce with MLX's operations.
+// and the gradient for a cotangent of 1. The backward pass returns that gradient if the cotangent is 1. For any other
+// cotangent it computes the gradient again, from logits and four floats per row that the forward pass keeps. Scaling a
+// mean before its gradient is taken therefore costs half as much time again and the memory of a second gradient. To
+// scale a loss, use ReductionNone and reduce with MLX's operations.
 //
 // The results have the same bits at every call. A second derivative is an error.
 func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
@@ -109,18 +110,18 @@ func checkCrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) erro
 	return cfg.check(targets, "logits", logits, logits.Dim(-1))
 }
 
-// check returns an error if an option is invalid, or if targets does not have one target for each row of rows, below
-// `classes`. name is the name of the argument rows in messages.
+// check returns an error if an option is invalid, or if targets does not have a valid target for each row of rows: a
+// class below `classes`, or an ignored target. Messages call the argument rows by its name.
 func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc.Array, classes int) error {
-	finite := func(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
+	finiteNonNegative := func(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
 	switch {
 	case cfg.Reduction < ReductionMean || cfg.Reduction > ReductionNone:
 		return fmt.Errorf("Reduction is %v; it must be ReductionMean, ReductionSum or ReductionNone", cfg.Reduction)
 	case !(cfg.LabelSmoothing >= 0 && cfg.LabelSmoothing < 1):
 		return fmt.Errorf("LabelSmoothing is %v; it must be at least 0 and below 1", cfg.LabelSmoothing)
-	case !finite(cfg.ZLoss):
+	case !finiteNonNegative(cfg.ZLoss):
 		return fmt.Errorf("ZLoss is %v; it must be finite and not negative", cfg.ZLoss)
-	case !finite(cfg.SoftCap):
+	case !finiteNonNegative(cfg.SoftCap):
 		return fmt.Errorf("SoftCap is %v; it must be finite and positive, or 0 for no cap", cfg.SoftCap)
 	}
 	if err := requireArray("targets", targets); err != nil {
@@ -162,7 +163,7 @@ func targetsBelow[T int32 | uint32](targets *mlxc.Array, classes int, ignored *i
 	return nil
 }
 
-// emptyLoss returns the loss of no rows.
+// emptyLoss returns the loss of 0 rows.
 func (cfg CrossEntropyConfig) emptyLoss(targets *mlxc.Array) *mlxc.Array {
 	if cfg.Reduction == ReductionNone {
 		return mlxc.Zeros(mlxc.Float32, targets.Shape()...)

@@ -8,7 +8,7 @@ import (
 )
 
 // crossEntropyCases returns the cases of the cross-entropy kernels. Their targets are classes, ignored targets and one
-// out of range. Ragged rows include one that is wider than the registers of a GPU's threadgroup, and one that ends
+// out of range. The ragged widths include one that exceeds the registers of a GPU's threadgroup, and one that ends
 // exactly where another vector would begin. Without smoothing, some logits are −∞.
 func crossEntropyCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
@@ -83,8 +83,8 @@ func capScales(columns int) *mlxc.Array {
 	return mlxc.FromSlice(scales)
 }
 
-// launchSlice launches the kernels of LinearCrossEntropy for two slices of the classes: the states of both, the merge
-// of the states, and the gradient of the slice [slice[0], slice[1]).
+// launchSlice launches the kernels of LinearCrossEntropy for two slices of the classes: one for the states of each
+// slice, one that merges the states, and one for the gradient of the classes from slice[0] to slice[1]−1.
 func launchSlice(on target, logits, targets, dloss *mlxc.Array, slice [2]int, cfg CrossEntropyConfig) {
 	rows, width := logits.Dim(0), logits.Dim(1)
 	columns := func(begin, end int) *mlxc.Array { return logits.Slice([]int{0, begin}, []int{rows, end}, nil) }

@@ -5,12 +5,12 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// lossKernelTuning holds the tuning of a cross-entropy kernel, whose threadgroups process rows of logits in blocks
-// (logit_block.h).
+// lossKernelTuning holds the tuning of a cross-entropy kernel. Its threadgroups process rows of logits in blocks of
+// columns (logit_block.h).
 type lossKernelTuning struct {
 	maxThreads      int // per threadgroup
 	bytesPerThread  int // bytes of a row that a thread holds in registers
-	deviceThreads   int // threads that fill the largest device; 0: one threadgroup per block of columns
+	deviceThreads   int // threads that fill the largest device; 0 for one threadgroup per block of columns
 	coreThreads     int // threads resident on a core; 0 if the compiler decides
 	elementsPerStep int // elements that a thread adds to its sums per step
 	interleave      int // neighboring threads whose vectors alternate in a block
@@ -27,8 +27,8 @@ var lossTuning = map[mlxc.Backend]struct {
 	forward, fwdBwd, backward lossKernelTuning
 }{
 	// A threadgroup is one thread, a vector is a cache line, and 4096 floats of a row are an eighth of a fiber's stack
-	// of 128 KiB. A step is short because the step that a row ends in is processed to its end. 64 groups balance the
-	// load of a few cores.
+	// of 128 KiB. Steps are short because a partial last step costs as much as a whole one. 64 groups balance the load
+	// of a few cores.
 	mlxc.BackendCPU: {
 		vecBytes: 64,
 		forward:  lossKernelCPU,
@@ -49,10 +49,10 @@ var lossTuning = map[mlxc.Backend]struct {
 		},
 		backward: lossKernelTuning{maxThreads: 256, bytesPerThread: 64, elementsPerStep: 16, interleave: 32},
 	},
-	// H200, 132 multiprocessors: 64 KiB of loads in flight on each hide the latency of memory. For its second read of
-	// a row, fwd_bwd finds 128 KiB in the registers of 1024 threads (half of all) and part of the rest in the 50 MB
-	// L2 cache, with one row per multiprocessor. In backward a block of 32 KiB per 256 threads amortizes the row's
-	// state, target and cotangent.
+	// H200, 132 multiprocessors: 64 KiB of loads in flight on each hide the latency of memory. fwd_bwd processes one
+	// row per multiprocessor. At the second read of a row, 128 KiB of it are in the registers of 1024 threads (half of
+	// all registers), and part of the rest is in the 50 MB L2 cache. In backward a block of 32 KiB per 256 threads
+	// amortizes the loads of the row's state, target and cotangent.
 	mlxc.BackendCUDA: {
 		vecBytes: 16,
 		forward: lossKernelTuning{

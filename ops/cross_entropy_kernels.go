@@ -10,8 +10,8 @@ import (
 
 var crossEntropyKernels = newShaderFile("cross_entropy.metal")
 
-// crossEntropyForward returns the loss and the states of the rows. If gradient is set and the losses are reduced, the
-// third result is the gradient of logits for a cotangent of 1.
+// crossEntropyForward returns the loss and the states of the rows (see stateSize). If gradient is set and the losses
+// are reduced, the third result is the gradient of logits for a cotangent of 1.
 func crossEntropyForward(
 	on target, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool,
 ) []*mlxc.Array {
@@ -64,9 +64,9 @@ func crossEntropyBackward(
 	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allClasses(logits), cfg)
 }
 
-// gradientPrepared reports whether the forward pass has returned a third result and the backward pass may use it. The
-// backward pass may not use it while a second derivative is being taken, because MLX would treat it as a constant. The
-// backward kernels run instead and return an error.
+// gradientPrepared reports whether the forward pass returned a gradient and the backward pass may use it. The backward
+// pass may not use it while a second derivative is being taken, because MLX would treat it as a constant. The backward
+// kernels run instead and return an error.
 func gradientPrepared(outputs []*mlxc.Array) bool {
 	return len(outputs) == 3 && !mlxc.Differentiating()
 }
@@ -81,7 +81,7 @@ func isOne(a *mlxc.Array) bool {
 }
 
 // classes returns targets as an array of one axis for the kernels, with a negative number for each ignored target.
-// Targets out of range remain out of range.
+// Targets out of range remain out of range. The parameter classes is the number of classes.
 func (cfg CrossEntropyConfig) classes(targets *mlxc.Array, classes int) *mlxc.Array {
 	targets = targets.Reshape(targets.Size())
 	ignored := cfg.IgnoreIndex
@@ -136,7 +136,8 @@ type classSlice struct{ first, total int }
 // allClasses returns the slice of logits that have a column for each class.
 func allClasses(logits *mlxc.Array) classSlice { return classSlice{total: logits.Dim(-1)} }
 
-// stateSize is the number of floats in the state of a row, STATE_SIZE in the shader.
+// stateSize is the number of floats in the state of a row, STATE_SIZE in the shader: m = max s, l = Σ exp(s − m), Σ s
+// and the score of the target, over the columns of a slice.
 const stateSize = 4
 
 // lossTemplate holds the template parameters of the cross-entropy kernels that process rows of logits.
@@ -182,7 +183,7 @@ func lossOutputs(rows int) []mlxc.Output {
 	}
 }
 
-// options returns the last inputs of the kernels.
+// options returns label smoothing, z-loss weight and soft cap as arguments, which are the last inputs of the kernels.
 func (cfg CrossEntropyConfig) options() []*mlxc.Array {
 	return []*mlxc.Array{
 		customkernels.Constant(cfg.LabelSmoothing),
@@ -192,8 +193,8 @@ func (cfg CrossEntropyConfig) options() []*mlxc.Array {
 }
 
 // crossEntropyLosses returns the losses [rows] and the states [rows, stateSize] of rows × width logits. Unless the
-// slice has all classes, the losses are meaningless. cotangent, if not nil, is a scalar that all rows share. It
-// requires a slice of all classes, and the third result is then the gradient of logits.
+// slice has all classes, the losses are meaningless. If cotangent is not nil, the third result is the gradient of
+// logits. cotangent is a scalar that all rows share; it requires a slice of all classes.
 func crossEntropyLosses(
 	on target, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) []*mlxc.Array {

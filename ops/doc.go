@@ -10,9 +10,10 @@
 //
 // # Transforms
 //
-// Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile. Second derivatives (except Transpose2D's),
-// CompileShapeless, and Vmap and forward-mode derivatives of a kernel return an error. MLX's own operations support
-// these. Vmap and forward mode work where MLX computes the forward pass, as in RMSNorm and LayerNorm.
+// Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile. CompileShapeless and second derivatives
+// return an error; only Transpose2D can be differentiated twice. Vmap and forward-mode derivatives return an error if a
+// kernel computes the forward pass. They work if MLX computes it, as in RMSNorm and LayerNorm. MLX's own operations
+// support all of these transforms.
 //
 // # Running on a CPU
 //

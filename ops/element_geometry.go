@@ -2,8 +2,8 @@ package ops
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
-// elementGrid returns the geometry of kernels whose threads do not cooperate and take neighboring elements: the number
-// of threads in the grid and in a threadgroup. On a CPU 64 threads let a few cores balance their load.
+// elementGrid returns the number of threads in the grid and in a threadgroup for kernels whose threads are independent.
+// Neighboring threads process neighboring elements. On a CPU, 64 threads balance the load of a few cores.
 func elementGrid(b mlxc.Backend, elements int) (grid, threadgroup int) {
 	if b == mlxc.BackendCPU {
 		return min(elements, 64), 1

@@ -18,7 +18,7 @@ var embeddingKernels = newShaderFile("embedding.metal")
 //
 // An id that is negative or not below V is out of range. Embedding returns an error for it if ids has been computed,
 // has at most 65,536 elements and, on an NVIDIA GPU, was made by [mlxc.FromSlice]. Otherwise the row of the result is
-// NaN and the id does not contribute to the gradient. No memory out of bounds is accessed.
+// NaN and the id does not contribute to the gradient. The kernels access no memory out of bounds.
 //
 // The gradient is dweight_v = Σ dy_s over the tokens s whose id is v; rows without tokens are zero. Sums are in
 // float32, in an order that depends only on ids, so the bits are the same at every call. The tokens are sorted by id.
@@ -83,7 +83,7 @@ func idsBelow[T int32 | uint32](ids *mlxc.Array, vocabulary int) error {
 	}
 	for i, id := range values {
 		if int64(id) < 0 || int64(id) >= int64(vocabulary) {
-			return fmt.Errorf("element %d of ids is %d; it must be at least 0 and below %d, the rows of the table",
+			return fmt.Errorf("element %d of ids is %d; it must be at least 0 and below %d, the number of table rows",
 				i, id, vocabulary)
 		}
 	}

@@ -72,7 +72,7 @@ func sumRuns(on target, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 	template := embeddingSumTemplate{embeddingTemplate{dy.DType(), bySlot.vec}, bySlot.vecsPerThread}.args()
 
 	grid, threads := elementGrid(on.backend, tokens)
-	zero := float32(0) // begin and end of a slot without tokens
+	zero := float32(0) // begins and ends of slots without tokens
 	perToken := mlxc.Output{Shape: []int{tokens}, DType: mlxc.Uint32}
 	perSlot := mlxc.Output{Shape: []int{slots}, DType: mlxc.Uint32}
 	runs := on.launch(embeddingKernels.kernel("embedding_runs"), customkernels.Launch{
@@ -92,7 +92,7 @@ func sumRuns(on target, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 			Threadgroup: [3]int{bySegment.threads},
 			Template:    template,
 			Outputs:     []mlxc.Output{{Shape: []int{segments, width}, DType: mlxc.Float32}},
-			Undefined:   []string{"partial"}, // the rows of segments with several slots
+			Undefined:   []string{"partial"}, // rows of segments with several slots are not written
 		}, dy, keys, order, slotCount, segmentLength, segmentCount, widthCount, threadCount)[0]
 	}
 	defer partial.Free()
@@ -106,8 +106,8 @@ func sumRuns(on target, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 
 // segmentTokens returns the number of consecutive tokens in a segment. For one slot a thread adds at most
 // tokens/segment sums of segments and almost 2·segment single tokens. Their number is smallest for segments of about
-// √tokens. From 128 tokens on, moving the segment's sum (two floats per column) is at most a thirtieth of reading its
-// rows in half precision.
+// √tokens. From 128 tokens on, writing and reading the segment's sum (two floats per column) is at most a thirtieth of
+// the traffic of its rows in half precision.
 func segmentTokens(tokens int) int {
 	return max(128, int(math.Sqrt(float64(tokens))))
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// embeddingCases returns cases with a number of tokens, a number of table rows, and a width.
+// embeddingCases returns cases of several numbers of tokens, numbers of table rows, and widths.
 //
 // The ragged cases have:
 //   - single elements and arrays of fewer than eight elements

@@ -11,14 +11,14 @@ var gatherTuning = map[mlxc.Backend]struct {
 	minThreadsPerRow int // fewer only if the row has fewer vectors
 	maxRows          int // rows that the grid processes at a time
 }{
-	// 4096 floats of a row are half of a 32 KiB cache. Rows have different costs. They are balanced because there are
-	// 512 threads and the rows of each are far apart.
+	// 4096 floats of a row are half of a 32 KiB cache. Rows differ in cost. 512 threads, each with rows that are far
+	// apart, balance the load.
 	mlxc.BackendCPU: {threads: 1, vecBytes: 64, vecsPerThread: 256, minThreadsPerRow: 1, maxRows: 512},
 	// Eight vectors of 16 bytes amortize the 4-byte id that each thread reads per row. In half precision their sums
 	// are 64 floats; at about 128 registers per thread, a core's 208 KiB hold 400 threads, with 50 KiB of loads in
 	// flight. Eight neighboring threads access a cache line.
 	mlxc.BackendMetal: {threads: 256, vecBytes: 16, vecsPerThread: 8, minThreadsPerRow: 8, maxRows: 1 << 18},
-	// On a multiprocessor, more threads give more loads in flight than more vectors per thread do.
+	// On a multiprocessor, more threads put more loads in flight than more vectors per thread.
 	mlxc.BackendCUDA: {threads: 256, vecBytes: 16, vecsPerThread: 2, minThreadsPerRow: 8, maxRows: 1 << 18},
 }
 

@@ -17,10 +17,10 @@ const (
 	// RaggedCases are the shapes that expose the bugs of a kernel: one element, widths and numbers of rows that do not
 	// fill a simdgroup, a threadgroup or a vector, and more rows than threadgroups.
 	RaggedCases CaseSet = iota
-	// TypicalCases are one or a few shapes of each operation as in training, of whole threadgroups and vectors.
+	// TypicalCases are one or a few shapes of each operation as in training. Most consist of whole vectors.
 	TypicalCases
-	// WarpgroupCases are launches whose tiles belong to warpgroups, in the geometry of NVIDIA GPUs of compute capability
-	// 9.0. The host executor cannot run them.
+	// WarpgroupCases are launches of kernels that multiply matrices with warpgroup instructions (wgmma), in the
+	// geometry of NVIDIA GPUs of compute capability 9.0. The host executor cannot run them.
 	WarpgroupCases
 )
 
@@ -37,7 +37,7 @@ type KernelLaunch struct {
 	traced     mlxc.Backend // the backend that run is called for; equals Backend, except in the tests' variants
 	warpgroups bool         // the launch is one of WarpgroupCases
 	run        func(on target, dtype mlxc.DType)
-	index      int // among the launches of run
+	index      int // position among the launches of run
 }
 
 // Name identifies the launch in its set.
@@ -45,7 +45,7 @@ func (l KernelLaunch) Name() string {
 	return fmt.Sprintf("%s: %s %v %s %s", l.Op, l.Kernel.Name(), l.DType, l.Case, l.Backend)
 }
 
-// Inputs returns the inputs of the launch, which are lazy and random, but the same at every call. The caller owns them.
+// Inputs returns the inputs of the launch. They are lazy and random, but the same at every call. The caller owns them.
 // Evaluating an input that another kernel of the operation computes needs the host executor.
 func (l KernelLaunch) Inputs() []*mlxc.Array {
 	var found []*mlxc.Array
@@ -85,9 +85,9 @@ func placeholders(l customkernels.Launch) []*mlxc.Array {
 	return outputs
 }
 
-// KernelLaunches returns the launches of all operations, in every dtype and in the geometry of every backend. It lists
-// a launch that several backends share once, under the first of them, and a launch that an operation makes twice once.
-// It compiles and computes nothing.
+// KernelLaunches returns the launches of all operations, in every dtype and in the geometry of every backend. The list
+// has no duplicates: a launch that several backends share is listed under the first of them, and a launch that an
+// operation repeats is listed once. KernelLaunches compiles and computes nothing.
 func KernelLaunches(set CaseSet) []KernelLaunch {
 	backends, warpgroups := backends, set == WarpgroupCases
 	if warpgroups {
@@ -104,7 +104,7 @@ func KernelLaunches(set CaseSet) []KernelLaunch {
 					}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
-						ofWarpgroups := launch.ThreadgroupMemory > 0
+						ofWarpgroups := launch.ThreadgroupMemory > 0 // no other launch sets it
 						if ofWarpgroups == warpgroups && !slices.ContainsFunc(list[start:], l.alike) {
 							list = append(list, l)
 						}
@@ -118,8 +118,8 @@ func KernelLaunches(set CaseSet) []KernelLaunch {
 	return list
 }
 
-// alike reports whether two launches of a case have the same kernel and parameters, and are either the same launch on
-// two backends or two launches on one backend.
+// alike reports whether two launches of a case have the same kernel and parameters, and also either the same position
+// in the case, on two backends, or the same backend.
 func (l KernelLaunch) alike(other KernelLaunch) bool {
 	again := l.index == other.index || l.traced == other.traced
 	return again && l.Kernel == other.Kernel && reflect.DeepEqual(l.Launch, other.Launch)

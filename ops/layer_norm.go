@@ -11,9 +11,14 @@ import (
 // stands for ones, a nil bias for zeros. eps must be finite and not negative. The result has x's shape and dtype. For a
 // row with a value that is not finite, dx is NaN, and so is dweight.
 //
-// With μ the mean of a row, r = rsqrt(var(x)+eps), x̂ = (x−μ)·r and g = dy·weight, the gradient is dx = r·(g − mean(g)
-// − x̂·mean(g·x̂)), dweight = Σ dy·x̂ and dbias = Σ dy over the rows. One kernel reads x and dy once and computes all
-// three. Rows of more than 6144 elements (8192 on an NVIDIA GPU, 4096 on a CPU) are read twice.
+// With μ the mean of a row, r = rsqrt(var(x)+eps), x̂ = (x−μ)·r and g = dy·weight, the gradient is
+//
+//	dx      = r·(g − mean(g) − x̂·mean(g·x̂))
+//	dweight = Σ dy·x̂ over the rows
+//	dbias   = Σ dy over the rows
+//
+// One kernel reads x and dy once and computes all three. Rows of more than 6144 elements (8192 on an NVIDIA GPU, 4096
+// on a CPU) are read twice.
 func LayerNorm(x, weight, bias *mlxc.Array, eps float32) *mlxc.Array {
 	return layerNorm("ops.LayerNorm", x, weight, bias, eps, layerNormBackward)
 }

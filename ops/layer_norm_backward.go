@@ -4,15 +4,16 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// layerNormThreads is the largest threadgroup of the layer norm's kernels that hold rows or their moments. For each of
-// 8 columns a thread keeps x, dy, w, dw and db, one element more than in the RMS norm. These 40 registers and the
-// temporaries do not fit the 52 registers per thread of a group of 1024 threads. They fit the 69 of a group of 768.
+// layerNormThreads is the size of the largest threadgroup of the layer norm's kernels that hold rows or their moments.
+// For each of 8 columns a thread keeps x, dy, w, dw and db, one element more than in the RMS norm. These 40 registers
+// and the temporaries do not fit the 52 registers per thread of a group of 1024 threads. They fit the 69 of a group of
+// 768.
 const layerNormThreads = 768
 
 var layerNormKernels = normKernels{
 	shaders: newShaderFile("layer_norm_backward.metal"), name: "layer_norm_backward", partial: "partial",
 	maxThreads: layerNormThreads,
-	// A thread accumulates sums of 16 rows.
+	// A thread holds the five moments of 16 rows (layer_norm.h): 80 registers.
 	statisticsThreads: 512, statistics: 4,
 }
 

@@ -10,8 +10,8 @@ func layerNormCases(set CaseSet) []launchCase {
 	return biasCases(set, layerNormBackward)
 }
 
-// layerNormSeparateCases includes a case with enough rows for several groups, whose partial sums
-// layer_norm_bwd_gamma_reduce adds.
+// layerNormSeparateCases includes a case with enough rows for several threadgroups. layer_norm_bwd_gamma_reduce adds
+// their partial sums.
 func layerNormSeparateCases(set CaseSet) []launchCase {
 	cases := biasCases(set, layerNormBackwardSeparate)
 	if set == TypicalCases {
@@ -22,8 +22,8 @@ func layerNormSeparateCases(set CaseSet) []launchCase {
 	return cases
 }
 
-// biasCases returns the cases of a layer norm: rows with a bias; rows without one, in a shape for one kernel and in one
-// for wide rows; and rows whose mean is far from zero, or far from the first element of a long row.
+// biasCases returns the cases of a layer norm: rows with a bias; rows without one, in a shape for the fused kernel and
+// in a shape for the kernels of wide rows; and rows whose mean is far from zero, or far from the first element.
 func biasCases(
 	set CaseSet,
 	backward func(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array,

@@ -66,9 +66,9 @@ func layerNormParameterSums(on target, n normGradient, statistics *mlxc.Array, p
 	return columnSumBy(on, layerNormSeparateKernels.kernel("layer_norm_bwd_gamma_reduce"), partial, n.x.DType())
 }
 
-// gammaGeometry returns the geometry of layer_norm_bwd_gamma_partial. Each simdgroup has all columns of a block and a
-// part of the rows. A group has at least 512 rows on GPUs: its partial sums, four floats moved per column, are then
-// less than a hundredth of the traffic of its rows in half precision.
+// gammaGeometry returns the geometry of layer_norm_bwd_gamma_partial. Each simdgroup processes all columns of a block
+// in a part of the rows. A group has at least 512 rows on GPUs: the traffic of its partial sums, four floats per
+// column, is then less than a hundredth of the traffic of its rows in half precision.
 func gammaGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowGeometryFor(backend, dtype, rows, width)
 	lanes := min(g.threads, 32)

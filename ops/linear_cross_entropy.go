@@ -14,11 +14,11 @@ import (
 //
 // hidden has shape (…,H) and dtype float32, float16 or bfloat16; weight has shape (V,H) and hidden's dtype; targets has
 // shape (…) and dtype int32 or uint32. The loss, its options and the treatment of targets that are ignored or out of
-// range are those of [CrossEntropy]. The hidden row of an ignored target may hold any values.
+// range are the same as in [CrossEntropy]. The hidden row of an ignored target may hold any values.
 //
-// The classes are processed in slices, one after the other. The logits of a slice take at most 64 MiB, on CUDA 128 MiB,
-// or 4096 classes if this is more; the logits of a single slice at most twice as much. For each slice, with dlogits the
-// gradient of its logits,
+// The classes are processed in slices, one after the other. The logits of a slice take at most 64 MiB (128 MiB on
+// CUDA), but a slice may always have 4096 classes. If two slices would suffice, there is one of up to twice the size.
+// For each slice, with dlogits the gradient of its logits,
 //
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]
@@ -28,20 +28,25 @@ import (
 //
 // In float16, cotangents and hidden are scaled by powers of two before the products and the gradients are scaled back
 // afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before a mean is
-// taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish; with a soft cap these are the
-// elements of logits beyond 9 caps.
+// taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish, for example where the magnitude of a
+// logit exceeds 9 times the soft cap.
 //
-// While a gradient is being taken (see [mlxc.Differentiating]), the logits of the first slices are kept for it: as many
-// as take no more than twice the memory of weight, or half of all logits if this is more. Their gradient takes three
-// matrix products. The logits of the other slices are computed again, which makes four. A gradient that is not needed is
-// not computed: if the differentiated function captures hidden or weight instead of taking it as an argument (see
-// [mlxc.Array.IsTraced]), its gradient is omitted. Without the gradient of weight, only the logits of a single slice are
-// kept.
+// While a gradient is being taken (see [mlxc.Differentiating]), the logits of the first slices are kept for it. They
+// take at most twice the memory of weight or half the memory of all logits, whichever is larger; a single slice is
+// always kept. A slice whose logits are kept takes three matrix products for the loss and the gradients. The logits of
+// any other slice are computed twice, which makes four products. If the differentiated function captures hidden or
+// weight instead of taking it as an argument (see [mlxc.Array.IsTraced]), that gradient is not computed. Without the
+// gradient of weight, logits are kept only if there is a single slice.
 //
-// The memory beside arguments and gradients is the kept logits, which are released as slices of dweight are computed;
-// two slices, each of logits and dlogits; dhidden in float32; and a copy of dweight, which is concatenated from its
-// slices. On Apple GPUs it is as many slices as MLX runs ahead (see [mlxc.Array.AfterCompletion]). On a CPU without a
-// C++ compiler, MLX's operations are used, and all logits are in memory.
+// In addition to arguments and gradients, these arrays are in memory:
+//
+//   - the kept logits, which are released as slices of dweight are computed
+//   - logits and dlogits of two slices; on Apple GPUs, of as many slices as MLX runs ahead (see
+//     [mlxc.Array.AfterCompletion])
+//   - dhidden in float32
+//   - a copy of dweight, which is concatenated from its slices
+//
+// On a CPU without a C++ compiler, MLX's operations are used, and all logits are in memory.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
@@ -77,7 +82,7 @@ func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntro
 	return cfg.check(targets, "hidden", hidden, weight.Dim(0))
 }
 
-// linearCrossEntropy returns LinearCrossEntropy with this plan.
+// linearCrossEntropy is LinearCrossEntropy with a given division of the classes.
 func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan) *mlxc.Array {
 	needsGrad := [...]bool{hidden.IsTraced(), weight.IsTraced()}
 	if !needsGrad[1] {
@@ -115,7 +120,7 @@ type linearLoss struct {
 	on        target
 	hidden    *mlxc.Array // [rows, H]
 	weight    *mlxc.Array // [V, H]
-	needsGrad [2]bool     // hidden and weight
+	needsGrad [2]bool     // of hidden and of weight
 	classes   *mlxc.Array // [rows]
 	cfg       CrossEntropyConfig
 	plan      classPlan
@@ -245,8 +250,8 @@ func powerOfTwo(values *mlxc.Array) *mlxc.Array {
 }
 
 // slices calls f for every slice of the classes, with hidden, the slice's rows of weight, and its first class. f
-// returns the arrays that complete the slice. The hidden of the next call depends on them; otherwise MLX could compute
-// the logits of all slices at once.
+// returns the last arrays that it computes for the slice. The hidden of the next call depends on them; otherwise MLX
+// could compute the logits of all slices at once.
 func (l linearLoss) slices(hidden *mlxc.Array, f func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array) {
 	for begin, n := 0, l.weight.Dim(0); begin < n; begin += l.plan.slice {
 		end := min(begin+l.plan.slice, n)

@@ -5,7 +5,7 @@ import "github.com/mlxgrad/mlxgrad/mlxc"
 // A classPlan divides the classes of LinearCrossEntropy into slices.
 type classPlan struct {
 	slice int // classes in a slice; the last slice may have fewer
-	kept  int // the logits of so many slices, from the first, are kept for the gradient
+	kept  int // number of slices, from the first, whose logits are kept for the gradient
 }
 
 // sliceBytes bounds the logits of a slice, by backend; a single slice may have twice as many. At this size matrix
@@ -16,8 +16,8 @@ var sliceBytes = map[mlxc.Backend]int{
 	mlxc.BackendCUDA:  128 << 20,
 }
 
-// minSliceClasses is the number of classes that a slice may have even if it exceeds sliceBytes. With fewer classes, the
-// accumulation of dhidden would take as long as the products.
+// minSliceClasses is the number of classes that a slice may have even if their logits exceed sliceBytes. With fewer
+// classes, the accumulation of dhidden would take as long as the products.
 const minSliceClasses = 4096
 
 // newClassPlan returns the plan for logits of shape (rows, classes) from a weight of shape (classes, width). The slices
@@ -42,7 +42,7 @@ func newClassPlan(b mlxc.Backend, rows, classes, width int, dtype mlxc.DType) cl
 	return p
 }
 
-// keptWithoutWeight is the value of kept if dweight is not computed: a single slice is in memory anyway.
+// keptWithoutWeight returns the value of kept if dweight is not computed. A single slice is in memory anyway.
 func (p classPlan) keptWithoutWeight(classes int) int {
 	if p.slice >= classes {
 		return 1

@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// checkNorm checks the arguments that all norms have. weight may be nil.
+// checkNorm returns an error if an argument that all norms have is invalid. weight may be nil.
 func checkNorm(x, weight *mlxc.Array, eps float32) error {
 	if err := checkRows("x", x); err != nil {
 		return err
@@ -38,7 +38,8 @@ type normGradient struct {
 	rows, width int
 }
 
-// newNormGradient requires that x has elements. The caller frees the result.
+// newNormGradient returns the operands of the kernels for a cotangent dy. x must have elements. The caller frees the
+// result.
 func newNormGradient(x, weight, dy *mlxc.Array, eps float32) normGradient {
 	width := x.Dim(-1)
 	rows := x.Size() / width
@@ -101,13 +102,14 @@ func gradients(dx *mlxc.Array, parameters, sums []*mlxc.Array) []*mlxc.Array {
 type normKernels struct {
 	shaders           *shaderFile
 	name              string // of the fused kernel; the other names add _statistics and _columns
-	partial           string // the output of partial sums
+	partial           string // name of the output of partial sums
 	maxThreads        int    // per threadgroup of the fused kernel
 	statisticsThreads int    // per threadgroup of the statistics kernel, at most
 	statistics        int    // floats per row that the statistics kernel writes
 }
 
-// backward returns dx and one gradient per parameter, nil for a nil parameter.
+// backward returns dx and one gradient per parameter, nil for a nil parameter. option is the template argument that
+// only this norm has (hasSumArg or hasBiasArg).
 func (k normKernels) backward(
 	on target, n normGradient, option mlxc.TemplateArg, parameters ...*mlxc.Array,
 ) []*mlxc.Array {
@@ -127,7 +129,7 @@ func (k normKernels) backward(
 			Undefined:        undefined,
 		}, slices.Concat(n.operands, n.scalars)...)
 	} else {
-		g.groups = max(g.groups/len(parameters), 1) // two parameters have as much traffic of partial sums as one
+		g.groups = max(g.groups/len(parameters), 1) // partial sums of two parameters cost no more traffic than of one
 		statistics := k.rowStatistics(on, n, g)
 		defer statistics.Free()
 		results = on.launch(k.shaders.kernel(k.name+"_columns"), customkernels.Launch{

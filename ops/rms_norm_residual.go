@@ -71,8 +71,8 @@ func checkResidualNorm(x, residual, weight *mlxc.Array, eps float32) error {
 	return checkLike("residual", residual, x)
 }
 
-// residualForward launches a kernel of rms_norm_residual.metal on args x, residual and weight. It has `outputs` results
-// like x.
+// residualForward launches a kernel of rms_norm_residual.metal. args are x, residual and weight. The kernel has
+// `outputs` outputs with x's shape and dtype.
 func residualForward(on target, kernel string, outputs int, args []*mlxc.Array, eps float32) []*mlxc.Array {
 	x, residual, weight := args[0], args[1], args[2]
 	width := max(x.Dim(-1), 1)

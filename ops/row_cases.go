@@ -16,7 +16,7 @@ import (
 //   - whole vectors only, so that the next element is out of bounds
 //   - rows wider than a threadgroup holds on a CPU and on a GPU, in whole vectors and with a short last vector
 //   - more rows than threadgroups of a kernel with partial sums, and several simdgroups per threadgroup, so that
-//     threadgroups use their memory again
+//     threadgroups reuse their memory
 func rowShapes(set CaseSet) [][2]int {
 	if set == TypicalCases {
 		return [][2]int{{64, 1024}, {4, 16384}}
@@ -47,7 +47,7 @@ func rowCases(set CaseSet, run func(on target, in rowInputs)) []launchCase {
 	return cases
 }
 
-// rowCase returns the case of an operation in a shape. The suffix is added to its name.
+// rowCase returns the case of an operation in a shape. The suffix is appended to the case's name.
 func rowCase(rows, width int, suffix string, run func(on target, in rowInputs)) launchCase {
 	return launchCase{name: fmt.Sprintf("%dx%d%s", rows, width, suffix), run: func(on target, dtype mlxc.DType) {
 		normal := func(seed uint64, shape ...int) *mlxc.Array {

@@ -10,13 +10,13 @@ var rowTuning = map[mlxc.Backend]struct {
 	groups            int // threadgroups that fill the largest device
 	minRows           int // rows per threadgroup that writes partial sums
 }{
-	// A threadgroup is one thread, so no thread waits for another, and a row streams through one core. Its caches take
-	// the place of a GPU's registers: 4096 floats each of x, dy, w and dw are half of a fiber's stack of 128 KiB. 64
-	// bytes are a cache line and one or two vector registers. 64 groups balance the load of a few cores.
+	// A threadgroup is one thread, so no thread waits for another, and a row streams through one core. The core's
+	// caches take the place of a GPU's registers: 4096 floats each of x, dy, w and dw are half of a fiber's stack of
+	// 128 KiB. 64 bytes are a cache line and one or two vector registers. 64 groups balance the load of a few cores.
 	mlxc.BackendCPU: {maxThreads: 1, elementsPerThread: 4096, vecBytes: 64, groups: 64, minRows: 16},
 	// Loads have 16 bytes. 8 elements each of x, dy, w and dw take 32 of the 52 registers that each of 1024 threads has
-	// (208 KiB per core). 256 groups are three per core of the largest GPU. With ten rows per group its partial sums,
-	// two floats moved per column, are less than a quarter of the traffic of the rows in half precision.
+	// (208 KiB per core). 256 groups are three per core of the largest Apple GPU. With ten rows per group, the traffic
+	// of its partial sums, two floats per column, is less than a quarter of the traffic of the rows in half precision.
 	mlxc.BackendMetal: {maxThreads: 1024, elementsPerThread: 8, vecBytes: 16, groups: 256, minRows: 10},
 	// As for Metal, with 64 registers per thread. 528 groups are four per multiprocessor of an H200, which has 132.
 	mlxc.BackendCUDA: {maxThreads: 1024, elementsPerThread: 8, vecBytes: 16, groups: 528, minRows: 10},
@@ -39,8 +39,8 @@ type rowGeometry struct {
 // rows and the width, so each kernel has one variant per dtype.
 func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	t := rowTuning[backend]
-	// GPUs hold elements as loaded, so that no conversion waits for a load. In unaligned rows neighboring threads load
-	// neighboring elements.
+	// GPUs hold elements in the storage dtype, because a conversion would wait for the load. In unaligned rows,
+	// neighboring threads load neighboring elements.
 	g := rowGeometry{heldDType: dtype, vecUnaligned: 1, vec: t.vecBytes / dtype.Size()}
 	if backend == mlxc.BackendCPU {
 		g.heldDType = mlxc.Float32 // converted once
@@ -52,15 +52,16 @@ func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) row
 	g.blocks = ceilDiv(width, g.threads*t.elementsPerThread)
 	minRows := t.minRows
 	if g.blocks > 1 {
-		// Wide rows are read twice, which makes partial sums less profitable. Their blocks make up for fewer groups.
+		// Wide rows are read twice, which makes partial sums less profitable. Blocks of columns replace the parallelism
+		// of the missing groups.
 		minRows = max(minRows, 32)
 	}
 	g.groups = min(max(rows/minRows, 1), t.groups)
 	return g
 }
 
-// independentRowGeometry returns the geometry for a kernel without partial sums. It has as many threadgroups as fill the
-// largest device, but at most one per row.
+// independentRowGeometry returns the geometry for a kernel without partial sums. It has as many threadgroups as fill
+// the largest device, but at most one per row.
 func independentRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowGeometryFor(backend, dtype, rows, width)
 	t := rowTuning[backend]
@@ -78,9 +79,8 @@ var accumulatingTuning = map[mlxc.Backend]struct {
 	minRows           int // rows per threadgroup
 }{
 	// H200: one wave of 512 threads with 128 registers on each of 132 multiprocessors; more threadgroups would write
-	// more partial sums. 64 KiB in flight per multiprocessor hide the latency of memory during the sums of a row. They
-	// are one row in float32 or two in half precision. The partial sums, two floats moved per column and threadgroup,
-	// stay in the 50 MB L2 cache.
+	// more partial sums. 64 KiB in flight per multiprocessor, one row in float32 or two in half precision, hide the
+	// latency of memory during the sums of a row. The partial sums stay in the 50 MB L2 cache.
 	mlxc.BackendCUDA: {cores: 132, threadsPerCore: 512, elementsPerThread: 16, bytesInFlight: 128, minRows: 4},
 }
 

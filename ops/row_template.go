@@ -10,7 +10,7 @@ type rowTemplate struct {
 	hasWeight bool
 }
 
-// vecArgs returns the arguments of kernels that hold no rows in registers.
+// vecArgs returns the arguments of kernels that do not hold rows in registers.
 func (t rowTemplate) vecArgs() []mlxc.TemplateArg {
 	return []mlxc.TemplateArg{{Name: "T", Value: t.dtype}, {Name: "VEC", Value: t.geometry.vec}}
 }
@@ -20,7 +20,7 @@ func (t rowTemplate) args() []mlxc.TemplateArg {
 	return append(t.vecArgs(), mlxc.TemplateArg{Name: "VECS_PER_THREAD", Value: t.geometry.vecsPerThread})
 }
 
-// weightedArgs returns the arguments of kernels with an optional weight, and with the given options.
+// weightedArgs returns the arguments of kernels with an optional weight, followed by the given options.
 func (t rowTemplate) weightedArgs(options ...mlxc.TemplateArg) []mlxc.TemplateArg {
 	return append(append(t.args(), t.weightArg()), options...)
 }

@@ -16,7 +16,7 @@ var backends = []mlxc.Backend{mlxc.BackendCPU, mlxc.BackendMetal, mlxc.BackendCU
 type target struct {
 	backend    mlxc.Backend // selects the launch geometry
 	warpgroups bool         // the backend is CUDA on a GPU with wgmma
-	intercept  launchFunc   // replaces Kernel.Launch if it is not nil
+	intercept  launchFunc   // if not nil, replaces Kernel.Launch
 }
 
 type launchFunc func(k *customkernels.Kernel, l customkernels.Launch, inputs []*mlxc.Array) []*mlxc.Array
@@ -79,7 +79,7 @@ func kernelsAvailable(op string) bool {
 	err := customkernels.Available()
 	if err != nil {
 		warnOnce.Do(func() {
-			slog.Warn("mlxgrad: using MLX's own gradients", "first", op, "reason", err)
+			slog.Warn("mlxgrad: using MLX's own gradients", "operation", op, "reason", err)
 		})
 	}
 	return err == nil

@@ -11,10 +11,10 @@ var (
 )
 
 // Softmax returns exp(x) divided by its sum over the last axis, with this project's gradient. Arithmetic is float32.
-// On a GPU, MLX computes the value. On a CPU a kernel of this project computes it in a tenth of MLX's time.
+// On a GPU, MLX computes the value. On a CPU, a faster kernel of this project does.
 //
-// x has shape (…,D) and is float32, float16 or bfloat16. The result has x's shape and dtype. A row with a NaN or +∞,
-// or of −∞ alone, becomes NaN, and so does its gradient. In other rows the value and the gradient at −∞ are 0.
+// x has shape (…,D) and is float32, float16 or bfloat16. The result has x's shape and dtype. A row that contains NaN or
+// +∞, or only −∞, becomes NaN, and so does its gradient. In other rows the value and the gradient at −∞ are 0.
 //
 // With y = Softmax(x), the gradient is dx = y·(dy − Σ y·dy), where the sum is over the row. One kernel reads y and dy
 // once. Elements of a row beyond the first 16,384 (8192 on a CPU) are read twice.
@@ -53,8 +53,8 @@ func softmaxBackward(on target, y, dy *mlxc.Array) *mlxc.Array {
 }
 
 // softmaxRows launches a softmax kernel, which keeps the rows of its one or two inputs in registers. The geometry is
-// tuned for the four arrays of a norm. A thread therefore holds four times as many elements of one input, or twice as
-// many of two.
+// tuned for the four arrays of a norm. So a thread holds four times as many elements of a single input, or twice as
+// many of each of two.
 func softmaxRows(on target, kernel *customkernels.Kernel, inputs ...*mlxc.Array) *mlxc.Array {
 	shape, dtype := inputs[0].Shape(), inputs[0].DType()
 	width := shape[len(shape)-1]

@@ -7,7 +7,8 @@ import (
 )
 
 // softmaxCases returns the cases of the row kernels, and one of unaligned rows that are wider than a threadgroup holds
-// on any backend. y is normally distributed: the elements of a softmax of long rows are too small to show errors.
+// on any backend. The y of the backward kernel is normally distributed: the elements of a softmax of long rows are too
+// small to show errors.
 func softmaxCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
 	if set == RaggedCases {

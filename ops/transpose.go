@@ -81,14 +81,14 @@ func (t transposeBlocksTemplate) args() []mlxc.TemplateArg {
 // transposeDirectTemplate holds the template parameters of transpose_2d_direct.
 type transposeDirectTemplate struct {
 	dtype   mlxc.DType
-	gathers bool
+	gathers bool // strided reads and consecutive writes; if false, the reverse
 }
 
 func (t transposeDirectTemplate) args() []mlxc.TemplateArg {
 	return []mlxc.TemplateArg{{Name: "T", Value: t.dtype}, {Name: "GATHERS", Value: t.gathers}}
 }
 
-// transpose returns the transposes of the matrices in x, by the kernel that suits their shape.
+// transpose returns the transposes of the matrices in x. It selects the kernel by their shape.
 func transpose(on target, x *mlxc.Array) *mlxc.Array {
 	shape := x.Shape()
 	last := len(shape) - 1
@@ -120,7 +120,7 @@ func transpose(on target, x *mlxc.Array) *mlxc.Array {
 	return on.launch(transposeKernels.kernel(kernel), launch, x, n[0], n[1], n[2])[0]
 }
 
-// matrixGrid returns the grid of groups with `threads` threads along x, and the threadgroup.
+// matrixGrid returns the grid and the threadgroup for these numbers of groups, each with `threads` threads along x.
 func matrixGrid(groups [3]int, threads int) (grid, threadgroup [3]int) {
 	return [3]int{groups[0] * threads, groups[1], groups[2]}, [3]int{threads, 1, 1}
 }
@@ -133,7 +133,7 @@ func transposeDirect(on target, x *mlxc.Array, shape []int) *mlxc.Array {
 	strip, gathers := length, true
 	if on.backend == mlxc.BackendCPU {
 		// A CPU thread iterates along the longer axis in strips. The shorter axis has fewer than 16 elements, so
-		// a strip stays in a cache until it has been moved.
+		// a strip stays in a cache until all of it has been copied.
 		gathers = length >= others
 		if !gathers {
 			length, others = others, length

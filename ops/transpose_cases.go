@@ -6,12 +6,16 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// transposeCases returns cases with a number of matrices, rows and columns.
+// transposeCases returns cases of several numbers of matrices, rows and columns.
 //
-// The ragged cases for the kernels with tiles and blocks have whole and short vectors of each size in whole and short
-// tiles; rows and columns of several tiles; and whole blocks in all dtypes or in float32 alone. The cases for
-// transpose_2d_direct have single elements, an array of fewer than eight elements, and threads whose elements end
-// inside a row or continue in the next matrix.
+// The ragged cases for the kernels with tiles and blocks have:
+//   - whole and short vectors of each size, in whole and short tiles
+//   - rows and columns of several tiles
+//   - whole blocks, in all dtypes or in float32 alone
+//
+// The ragged cases for transpose_2d_direct have:
+//   - single elements, and an array of fewer than eight elements
+//   - threads whose elements end inside a row or continue in the next matrix
 func transposeCases(set CaseSet) []launchCase {
 	shapes := [][3]int{
 		{2, 37, 129},

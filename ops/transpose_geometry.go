@@ -11,7 +11,7 @@ var transposeTileTuning = map[mlxc.Backend]struct {
 	vecBytes  int // of a vector, at most
 	maxGroups int
 }{
-	// A thread moves one element at a time. Vectors are not faster, because they have to be assembled first. 64 groups
+	// A thread copies one element at a time. Vectors are not faster, because they have to be assembled first. 64 groups
 	// balance the load of a few cores.
 	mlxc.BackendCPU: {threads: 1, vecBytes: 1, maxGroups: 64},
 	// One group per tile, up to the limits of a grid.
@@ -22,7 +22,7 @@ var transposeTileTuning = map[mlxc.Backend]struct {
 // transposeTiles is the launch geometry of transpose_2d.
 type transposeTiles struct {
 	threads    int    // per threadgroup
-	side       int    // of a tile
+	side       int    // rows and columns of a tile
 	vecX, vecY int    // elements of a vector of x and of y
 	groups     [3]int // for the tiles along a row of x, along a column of x, and for the matrices
 }
@@ -62,7 +62,7 @@ var transposeBlockTuning = map[mlxc.Backend]struct {
 type transposeBlocks struct {
 	threads      int    // per threadgroup
 	blocksPerRow int    // blocks of a threadgroup along a row of x
-	side         int    // of a block
+	side         int    // rows and columns of a block
 	groups       [3]int // as in transposeTiles
 }
 
@@ -81,8 +81,8 @@ func transposeBlocksFor(
 	return g, rows%g.side == 0 && columns%g.side == 0
 }
 
-// matrixGroups returns the groups along the axes of a grid for matrices of rows × columns tiles. There are at most
-// `limit` groups; matrices take precedence over rows, and rows over columns.
+// matrixGroups returns the numbers of threadgroups along the axes of a grid for matrices of rows × columns tiles. Their
+// product is at most `limit`; matrices take precedence over rows, and rows over columns.
 func matrixGroups(limit, matrices, rows, columns int) (groups [3]int) {
 	for i, n := range []int{matrices, rows, columns} {
 		n = min(n, limit, customkernels.MaxThreadgroupsYZ)

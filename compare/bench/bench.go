@@ -1,8 +1,7 @@
-// Package bench times our gradients and MLX's in one run, in turns, and compares both with the limit of the device.
+// Package bench times our gradients and MLX's alternately in one run, and compares both with the limit of the device.
 //
-// A repetition evaluates several copies of a gradient without waiting between them. On a GPU it runs a second time
-// behind work that keeps the device busy until the host has submitted everything, which gives the time of the device
-// alone.
+// A repetition evaluates several copies of a gradient without waiting between them. On a GPU it is measured a second
+// time: other work keeps the device busy until the host has submitted all copies, so this time is the device's alone.
 package bench
 
 import (
@@ -33,7 +32,7 @@ type Options struct {
 
 // Run times our gradients and MLX's on the current device, and MLX's add as the measured limit of memory bandwidth. It
 // continues after a failure and records it in the report. If ctx ends, Run stops after the current repetition and the
-// report is incomplete.
+// report is incomplete. No other goroutine may launch kernels or use the device at the same time.
 func Run(ctx context.Context, ops []Op, opt Options) *report.Bench {
 	out := &report.Bench{
 		MLX: mlxc.Version(), MLXC: mlxc.CVersion(),
@@ -167,7 +166,8 @@ func measureRow(ctx context.Context, row *report.BenchRow, c Case, dtype mlxc.DT
 		}
 		row.Difference = report.Number(difference)
 		if !(difference <= maxDifference(dtype)) {
-			return fmt.Errorf("our gradient and MLX's differ by %.3g of their size; at most %.3g is timed", difference, maxDifference(dtype))
+			return fmt.Errorf("the relative difference of our gradient and MLX's is %.3g; it must be at most %.3g",
+				difference, maxDifference(dtype))
 		}
 	}
 	var add *measurement
@@ -203,12 +203,13 @@ func measureRow(ctx context.Context, row *report.BenchRow, c Case, dtype mlxc.DT
 	return nil
 }
 
-// maxDifference returns the largest relative difference between our gradient and MLX's that is timed. It catches gross
-// errors, which would make times meaningless. It leaves room for TF32 and for sums of thousands of rows in the dtype
-// itself: MLX's dw of 8192 rows is off by 0.09 in bfloat16.
+// maxDifference returns the largest relative difference between our gradient and MLX's at which a row is timed. A
+// larger one means a wrong gradient, whose time is meaningless. The limit leaves room for TF32 and for MLX's sums of
+// thousands of rows in a narrow dtype: its dw of 8192 rows is off by 0.09 in bfloat16.
 func maxDifference(dtype mlxc.DType) float64 { return 0.02 + 50*arrays.Spacing(dtype) }
 
-// gradientDifference returns Σ|ours − MLX's| / Σ|MLX's| of the gradient for which it is largest. It is NaN if one is.
+// gradientDifference returns Σ|ours − MLX's| / Σ|MLX's| of the gradient for which it is largest. It is NaN if it is NaN
+// for one gradient.
 func gradientDifference(c Case, data operands) (largest float64, err error) {
 	mlxc.WithScope(func() {
 		wrt, in, cotangents := c.Differentiated(), data.inputs, data.cotangents

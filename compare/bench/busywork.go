@@ -2,9 +2,9 @@ package bench
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
-// busyWork keeps a GPU busy while the host submits the timed work, so that the GPU has all of it at hand and never
-// waits for the host. It consists of matrix products, which take long for the memory that they hold: MLX blocks the
-// host while more than ten tasks are unfinished, and counts large arrays as one task each.
+// busyWork keeps a GPU busy while the host submits the timed work, so that the GPU never waits for the host during that
+// work. It consists of a few long matrix products, because MLX blocks the host while more than ten tasks are
+// unfinished, and an operation on large arrays is a task of its own.
 type busyWork struct {
 	factor   *mlxc.Array
 	products int

@@ -30,7 +30,8 @@ type Case struct {
 	FLOPs map[report.Pass]float64
 	// Deviations has the standard deviation of random inputs, by name; 1 if a name is missing.
 	Deviations map[string]float64
-	// Dense is set if MLX's gradient is a view, which takes no time until it is read. Its copy is timed then.
+	// Dense is set if MLX's gradient is a view, which takes no time until it is read. The timed work then includes a
+	// contiguous copy.
 	Dense bool
 }
 
@@ -68,7 +69,8 @@ func (c Case) sizeOf(name string, dtype mlxc.DType) int {
 	panic("bench: no array " + name + " in " + c.Name) // a test looks up every name
 }
 
-// LargestMoved returns the number of elements of the largest array that a pass moves.
+// LargestMoved returns the size of the largest array that a pass moves, in elements of dtype. It panics if Moved has no
+// array for the pass.
 func (c Case) LargestMoved(pass report.Pass, dtype mlxc.DType) int {
 	largest := slices.MaxFunc(c.Moved[pass], func(a, b string) int {
 		return cmp.Compare(c.sizeOf(a, dtype), c.sizeOf(b, dtype))

@@ -16,7 +16,7 @@ type operands struct {
 // all returns the inputs and the cotangents.
 func (o operands) all() []*mlxc.Array { return slices.Concat(o.inputs, o.cotangents) }
 
-// makeSets makes random operands of a case on the device, contiguous and evaluated, in several sets.
+// makeSets returns several sets of random operands of a case on the device, contiguous and evaluated.
 func makeSets(op string, c Case, dtype mlxc.DType) ([]operands, error) {
 	rng := compare.RNG(op, c.Name)
 	normal := func(deviation float64, dtype mlxc.DType, shape []int) *mlxc.Array {
@@ -55,7 +55,8 @@ const (
 	maxSets     = 16
 )
 
-// manySets evaluates operands and adds sets of new arrays, in which every array but scalars and integers is negated.
+// manySets returns data and further sets in other memory, all evaluated: enough to take bytesOfSets together, but at
+// most maxSets. Each further set holds the negated arrays of the set before; all sets share scalars and integers.
 func manySets(data operands) ([]operands, error) {
 	bytes := 0
 	for _, a := range data.all() {

@@ -147,8 +147,8 @@ func (m *measurement) measure() error {
 	}
 	device := b.evaluate
 	if m.busy != nil {
-		// If the device finishes the busy work before the host has submitted everything, the device may wait for the
-		// host as without busy work. The first time then stands.
+		// If the device finishes the busy work before the host has submitted everything, it may wait for the host. The
+		// time without busy work is used then.
 		if q, err := m.batch(m.busy); err != nil {
 			return err
 		} else if q.deviceOnly {
@@ -163,12 +163,13 @@ func (m *measurement) measure() error {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// batchTimes are mean times per copy.
+// batchTimes holds mean times per copy.
 type batchTimes struct {
 	build    time.Duration // building the graph on the host
 	submit   time.Duration // until the host has submitted everything
 	evaluate time.Duration // until the device has computed everything
-	// deviceOnly is set if evaluate is the time of the device alone, which had all the work when it began.
+	// deviceOnly is set if the host had submitted all copies before the device began the first, so that evaluate is the
+	// time of the device alone.
 	deviceOnly bool
 }
 

@@ -21,7 +21,8 @@ type CrossEntropyConfig struct {
 	SoftCap        float64 // c, or 0 for no cap
 }
 
-// CrossEntropy returns the loss of logits [..., V] and targets [...]. The loss of a row with target t is
+// CrossEntropy returns the loss of logits [..., V] and targets [...]: a scalar for Mean and Sum, [...] for None. The
+// loss of a row with target t is
 //
 //	s    = logits, or c·tanh(logits/c) with a soft cap c (Gemma Team, "Gemma 2", 2024, section 2)
 //	lse  = ln Σ_j exp(s_j)

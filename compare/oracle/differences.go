@@ -8,10 +8,11 @@ import (
 // Differences returns the gradient of ⟨cotangents, f(in)⟩ with respect to the inputs at the positions wrt, by central
 // differences of the fourth order. It calls f once, and four times for each element of these inputs.
 //
-// The step is 2⁻¹⁰ times the scale of the element's row (see eachRowScale), and at least 2⁻³⁰ of the element. For a row
-// of zeros it is about 1e-9. The truncation error falls with the fourth power of the step and the rounding error rises
-// with its inverse: about ten digits are right if f has five derivatives, and six in a row of zeros. The
-// result is NaN for an element at a kink or jump of f, and for an element that is NaN or infinite.
+// The step is 2⁻¹⁰ times the standard deviation of the element's row along the last axis (at least 1e-3 of its root
+// mean square, at most 1), and at least 2⁻³⁰ of the element. For a row of zeros it is about 1e-9. The truncation error
+// falls with the fourth power of the step and the rounding error rises with its inverse: about ten digits are right if
+// f has five derivatives, and six in a row of zeros. The result is NaN for an element at a kink or jump of f, and for
+// an element that is NaN or infinite.
 func Differences(f Func, in, cotangents []Tensor, wrt []int) []Tensor {
 	center := f(in)
 	grads := make([]Tensor, len(wrt))
@@ -54,7 +55,7 @@ func smooth(center, right, left, farRight, farLeft, u []Tensor) bool {
 			size += math.Abs(w * c)
 		}
 	}
-	// A smooth f has a bend of step⁴·f⁗, and rounding makes one of some 2⁻⁵² of its size.
+	// For a smooth f, bend is step⁴·f⁗ and a rounding error of about 2⁻⁵² of size.
 	return bend <= 0x1p-20*slope+0x1p-46*size
 }
 

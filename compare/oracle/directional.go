@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 )
 
-// Func maps the inputs of an operation to its outputs.
+// Func maps the inputs of an operation to its outputs. It must not change the inputs.
 type Func func(in []Tensor) []Tensor
 
 // Gradient maps the inputs of an operation and the cotangents of its outputs to the gradients, one for each
-// differentiated input in the order of the inputs.
+// differentiated input in the order of the inputs. It must not change its arguments.
 type Gradient func(in, cotangents []Tensor) []Tensor
 
 // CheckDirectional returns an error unless gradient is the gradient of f. For random directions v and cotangents u it

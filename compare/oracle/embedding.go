@@ -37,9 +37,9 @@ func EmbeddingVJP(ids Tensor, vocabulary int, dy Tensor) Tensor {
 	return dweight
 }
 
-// EmbeddingSparseGradient returns the rows of [EmbeddingVJP] with an id in ids, each once: rows holds the distinct ids
-// in ascending order, gradients their rows, and count their number. rows and gradients have a fixed size, the smaller
-// of vocabulary and the number of ids. They are padded with the id `vocabulary`, which is out of range, and zeros.
+// EmbeddingSparseGradient returns the rows of [EmbeddingVJP] that have an id in ids. rows [K] holds the distinct ids in
+// ascending order, gradients [K, D] their rows, and count, a scalar, their number. K is the smaller of vocabulary and
+// the number of ids. rows is padded with the id `vocabulary`, which is out of range, and gradients with zeros.
 func EmbeddingSparseGradient(dy, ids Tensor, vocabulary int) (rows, gradients, count Tensor) {
 	distinct := slices.DeleteFunc(slices.Sorted(slices.Values(ids.Data)), func(id float64) bool {
 		return !inRange(id, vocabulary)

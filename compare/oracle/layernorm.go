@@ -4,7 +4,7 @@ import "math"
 
 // LayerNorm returns y = γ·x̂ + β with x̂ = (x − μ)·σ⁻¹, μ = mean(x) and σ⁻¹ = 1/√(mean((x − μ)²) + eps), for every row
 // x along the last axis (Ba, Kiros and Hinton, "Layer Normalization", 2016, section 3, with MLX's eps). γ is w, or ones
-// if w is nil; β is b, or zeros if b is nil.
+// if w is nil; β is b, or zeros if b is nil. w and b have the length of a row.
 func LayerNorm(x Tensor, w, b *Tensor, eps float64) Tensor {
 	y := New(x.Shape...)
 	rows, width := x.matrix()

@@ -3,7 +3,7 @@ package oracle
 import "math"
 
 // RMSNorm returns y = w·x·r with r = 1/√(mean(x²) + eps), for every row x along the last axis (Zhang and Sennrich,
-// "Root Mean Square Layer Normalization", 2019, equation 4, with MLX's eps). If w is nil, the weight is ones.
+// "Root Mean Square Layer Normalization", 2019, equation 4, with MLX's eps). w has the length of a row; nil means ones.
 func RMSNorm(x Tensor, w *Tensor, eps float64) Tensor {
 	y := New(x.Shape...)
 	rows, width := x.matrix()

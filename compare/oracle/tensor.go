@@ -14,7 +14,7 @@ type Tensor struct {
 	Data  []float64
 }
 
-// New returns a tensor of zeros.
+// New returns a tensor of zeros. It keeps the slice shape.
 func New(shape ...int) Tensor {
 	return Tensor{Shape: shape, Data: make([]float64, Size(shape))}
 }

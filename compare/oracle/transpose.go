@@ -1,7 +1,7 @@
 package oracle
 
 // Transpose2D returns x of shape [..., R, C] with its last two axes exchanged, y_cr = x_rc. The gradient of
-// ⟨dy, Transpose2D(x)⟩ is Transpose2D(dy), because the inverse of the permutation is the transposition of y.
+// ⟨dy, Transpose2D(x)⟩ is Transpose2D(dy), because dx_rc = dy_cr.
 func Transpose2D(x Tensor) Tensor {
 	n := len(x.Shape)
 	shape := append([]int(nil), x.Shape...)

@@ -28,8 +28,8 @@ type Pass string
 
 // The passes.
 const (
-	// Backward computes the gradients. The outputs, and whatever the operation keeps for its gradients, are computed
-	// before.
+	// Backward computes the gradients. The outputs, and the arrays that the operation keeps for its gradients, are
+	// computed before and not timed.
 	Backward Pass = "backward"
 	// Step computes outputs and gradients.
 	Step Pass = "step"
@@ -60,12 +60,12 @@ type BenchRow struct {
 	// OverLimit is our time divided by the time in which Add would move the same bytes.
 	OverLimit  Number `json:"over_limit"`
 	MLXMessage string `json:"mlx_message,omitempty"`
-	// Error says why the row failed. Its measurements are then meaningless.
+	// Error says why the row failed. The measurements of such a row are meaningless.
 	Error string `json:"error,omitempty"`
 }
 
-// Timing is the measurement of one side. Times are microseconds per evaluation, each the mean of Copies evaluations in
-// a row.
+// Timing is the measurement of one side: our gradient, MLX's, or MLX's add. Times are microseconds per evaluation, each
+// the mean of Copies consecutive evaluations.
 type Timing struct {
 	// Median, Q1 and Q3 are the median and the quartiles of Repetitions.
 	Median float64 `json:"median_us"`
@@ -77,9 +77,9 @@ type Timing struct {
 	// Submit is the time in which the host submits one evaluation to an idle device, measured once. If it is near Wall,
 	// the device waits for the host.
 	Submit float64 `json:"submit_us"`
-	// Repetitions are the device's times: on a GPU from the end of other work, which keeps it busy until the host has
-	// submitted all copies, to the end of the last copy. If the host is too slow for that, and on a CPU, they equal
-	// WallRepetitions.
+	// Repetitions are times of the device alone. On a GPU, other work keeps the device busy while the host submits all
+	// copies; the time runs from the end of that work to the end of the last copy. If the other work ends too early,
+	// and on a CPU, a repetition equals the one of WallRepetitions.
 	Repetitions []float64 `json:"repetitions_us"`
 	// WallRepetitions begin with the submission to an idle device.
 	WallRepetitions []float64 `json:"wall_repetitions_us"`
@@ -92,14 +92,15 @@ type Timing struct {
 	ExtraMemory int `json:"extra_memory"`
 }
 
-// NewTiming adds the medians and quartiles of the repetitions. There must be at least one of each kind.
+// NewTiming returns t with the medians and quartiles of its repetitions. There must be at least one repetition of each
+// kind.
 func NewTiming(t Timing) *Timing {
 	t.Median, t.Q1, t.Q3 = quantile(t.Repetitions, 0.5), quantile(t.Repetitions, 0.25), quantile(t.Repetitions, 0.75)
 	t.Wall, t.Build = quantile(t.WallRepetitions, 0.5), quantile(t.BuildRepetitions, 0.5)
 	return &t
 }
 
-// Spread is half the distance between the quartiles, divided by the median.
+// Spread returns half the interquartile range, divided by the median.
 func (t *Timing) Spread() float64 { return (t.Q3 - t.Q1) / 2 / t.Median }
 
 // quantile interpolates between the two nearest sorted values.
@@ -126,7 +127,7 @@ func (r *BenchRow) Derive() {
 	}
 }
 
-// Rate is the row's work divided by the time of a side, in GB/s or TFLOP/s.
+// Rate returns the row's work divided by the median of t, in GB/s or TFLOP/s.
 func (r *BenchRow) Rate(t *Timing) (value float64, unit string) {
 	if r.FLOPs > 0 {
 		return r.FLOPs / t.Median / 1e6, "TFLOP/s"

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// benchColumns are the columns of the CSV. Files of other libraries' figures have the same columns and the library's
-// name as the side, so that files can be joined.
+// benchColumns are the columns of the CSV. scripts/bench_torch.py writes the same columns, with PyTorch or one of its
+// kernels as the side, so that the files can be joined.
 var benchColumns = []string{
 	"device", "tf32", "op", "case", "dtype", "pass", "side",
 	"median_us", "q1_us", "q3_us", "wall_us", "submit_us", "build_us", "copies", "repetitions_us",
@@ -91,6 +91,7 @@ func plain(v float64) string {
 }
 
 // WriteBenchstat writes each repetition as a line of Go's benchmark format for benchstat (for example with -col /side).
+// It leaves out failed rows.
 func (b *Bench) WriteBenchstat(w io.Writer) error {
 	out := &printer{w: w}
 	out.printf("device: %s\nmlx: %s\nexecutor: %s\n", b.DeviceName, b.MLX, b.Executor)

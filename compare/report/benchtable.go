@@ -17,7 +17,7 @@ func (b *Bench) WriteTable(w io.Writer) error {
 	}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s, %s\n", b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))
 	out.tf32(b.TF32)
-	out.printf("Medians in µs ± half the distance of the quartiles; ratio: MLX ÷ ours, more is better;\n" +
+	out.printf("Medians in µs ± half the interquartile range; ratio: MLX ÷ ours, above 1 ours is faster;\n" +
 		"limit: ours ÷ the time of MLX's add for the same bytes; extra: MiB of peak memory beyond arguments and results\n")
 	for start := 0; start < len(b.Rows); {
 		end := start
@@ -92,7 +92,7 @@ func (p *printer) benchTable(rows []BenchRow) {
 	p.columns("lll"+strings.Repeat("r", 10), header, cells)
 }
 
-// sideCells are the cells of one side in the table.
+// sideCells holds the cells of one side in the table.
 type sideCells struct{ time, rate, build, extra string }
 
 func (r *BenchRow) sideCells(t *Timing) sideCells {

@@ -148,7 +148,7 @@ func (run junitRun) write(w io.Writer, incomplete bool, rows int) error {
 	return err
 }
 
-// runFault says why a run as a whole is no success, or "".
+// runFault says why a run as a whole failed. It is "" if only its rows decide.
 func runFault(incomplete bool, rows int) string {
 	switch {
 	case incomplete:

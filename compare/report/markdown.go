@@ -55,15 +55,15 @@ func (p *printer) markdownTable(t table) {
 	p.printf("\n")
 }
 
-// notes writes the first notes as a list with quoted texts, so that the page stays readable.
+// notes writes the first maxExplained notes as a list with their texts in code blocks.
 func (p *printer) notes(title string, notes []note) {
 	if len(notes) == 0 {
 		return
 	}
 	p.printf("\n### %s\n\n", title)
 	for i, n := range notes {
-		if i == explained {
-			p.printf("- and %d more, each in the JSON report\n", len(notes)-explained)
+		if i == maxExplained {
+			p.printf("- and %d more, each in the JSON report\n", len(notes)-maxExplained)
 			return
 		}
 		if i > 0 {

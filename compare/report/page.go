@@ -20,10 +20,10 @@ type page struct {
 	Faults   []note // rows that are not compared with MLX
 }
 
-// A note is a text about some rows.
+// A note is a text about the rows that its title names.
 type note struct{ Title, Text string }
 
-// A table is a table of rows.
+// A table has a line for each row of the result, or for each suite.
 type table struct {
 	Title   string
 	Columns []column
@@ -32,7 +32,7 @@ type table struct {
 	Long bool
 }
 
-// A column has a short name, which the tables explain in Help.
+// A column has a short name. Help explains it in the HTML page.
 type column struct {
 	Name, Help string
 	Number     bool
@@ -49,7 +49,7 @@ func words(text string) cell { return cell{Text: text} }
 
 func count(n int) cell { return cell{Text: strconv.Itoa(n), Value: strconv.Itoa(n)} }
 
-// figure returns the cell of a number whose shown text is short.
+// figure returns a cell that shows text and sorts by v.
 func figure(v float64, text string) cell { return cell{Text: text, Value: Number(v).String()} }
 
 // page returns the report of a comparison: a summary, the failures and a table of rows for each operation.
@@ -110,8 +110,8 @@ func (r *Report) summaryTable() table {
 			{Name: "passed", Number: true},
 			{Name: "worst", Number: true, Help: "largest ratio of errors"},
 			{Name: "mean", Number: true, Help: "geometric mean of the ratios"},
-			{Name: "judged", Help: "whether the mean ratio is judged"},
-			{Name: "time", Number: true, Help: "seconds for ours, MLX's and the oracle's"},
+			{Name: "judged", Help: "verdict on the mean ratio, or no if it is not judged"},
+			{Name: "time", Number: true, Help: "seconds for our gradient, MLX's and the oracle"},
 		},
 	}
 	for _, s := range r.Suites {
@@ -149,7 +149,7 @@ func rowTable(rows []Row) table {
 			{Name: "floor", Number: true, Help: "2·eps·max|oracle|: a largest error up to this passes"},
 			{Name: "ratio", Number: true, Help: "(ours + floor) / (MLX + floor)"},
 			{Name: "verdict"},
-			{Name: "MLX", Help: "the fault of MLX's gradient"},
+			{Name: "MLX", Help: "verdict on MLX's gradient if it is not valid"},
 		},
 	}
 	for _, c := range rows {
@@ -176,7 +176,7 @@ func (b *Bench) page() page {
 			b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))},
 	}
 	p.addRun(b.TF32, b.Incomplete, len(b.Rows))
-	p.Legend = "Medians in µs ± half the distance of the quartiles in percent. Ratio: MLX ÷ ours, more is better. " +
+	p.Legend = "Medians in µs ± half the interquartile range in percent. Ratio: MLX ÷ ours, above 1 ours is faster. " +
 		"Limit: ours ÷ the time of MLX's add for the same bytes. Extra: MiB of peak memory beyond arguments and results."
 	for start := 0; start < len(b.Rows); {
 		end := start
@@ -231,7 +231,7 @@ func benchPageTable(rows []BenchRow) table {
 	return t
 }
 
-// pageCells are the cells of one side.
+// pageCells holds the cells of one side.
 type pageCells struct{ time, spread, rate, extra cell }
 
 func (r *BenchRow) pageCells(t *Timing) pageCells {

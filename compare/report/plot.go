@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// A plot is a figure of an HTML page with logarithmic axes, in units of SVG. Its parts are computed by [newPlot].
+// A plot is a figure of an HTML page with logarithmic axes, in SVG units. [newPlot] sets its size, labels and ticks.
 type plot struct {
 	Title, XLabel, YLabel string
 	Note                  string
@@ -40,7 +40,7 @@ type line struct {
 	Path   string // SVG coordinates
 }
 
-// The size of a plot. A phone shows one beside another's place, a desktop three in a row.
+// The size of a plot in SVG units. The page fits one plot into the width of a phone, and three into that of a desktop.
 const (
 	plotWidth, plotHeight = 360, 280
 	plotLeft, plotRight   = 52, plotWidth - 10
@@ -61,14 +61,15 @@ func (s *span) include(v float64) {
 // padded returns the span with a margin.
 func (s span) padded() span { return span{s.min / 1.4, s.max * 1.4} }
 
-// at returns the position of v between the ends.
+// at returns the coordinate of v on a logarithmic axis whose ends have the coordinates from and to. A value outside the
+// span is drawn at its end.
 func (s span) at(v, from, to float64) float64 {
 	v = min(max(v, s.min), s.max)
 	share := math.Log(v/s.min) / math.Log(s.max/s.min)
 	return round(from + share*(to-from))
 }
 
-// round keeps a tenth of a unit, which no screen shows.
+// round rounds to a tenth of a unit, which is less than a pixel.
 func round(v float64) float64 { return math.Round(10*v) / 10 }
 
 // values returns round numbers of the span: powers of ten, and 2 and 5 times a power if there are few.
@@ -133,10 +134,10 @@ const (
 	seriesFailed
 )
 
-// plots returns a plot for each dtype: our largest error over MLX's, both divided by the floor. Rows below the guide
-// pass.
+// plots returns a plot for each dtype, with MLX's largest error on the x axis and ours on the y axis, both divided by
+// the floor. Rows below the guide pass if their mean error does.
 func (r *Report) plots() []plot {
-	const smallest = 1e-3 // smaller errors, and 0, are drawn here
+	const smallest = 1e-3 // smaller values, also 0, are drawn here
 	axis := span{}
 	axis.include(smallest)
 	axis.include(2)
@@ -190,7 +191,7 @@ func (r *Report) plots() []plot {
 			}
 		}
 		slices.SortStableFunc(p.Points, func(a, b point) int { return cmp.Compare(a.Series, b.Series) }) // failures on top
-		p.Note = "Rows below the dashed line pass, unless their mean error is too large. Smaller figures than 0.001 are drawn there."
+		p.Note = "Rows below the dashed line pass, unless their mean error is too large. Values below 0.001 are drawn at 0.001."
 		if left > 0 {
 			p.Note += fmt.Sprintf(" Not drawn: %d rows without a finite error or floor.", left)
 		}
@@ -201,7 +202,7 @@ func (r *Report) plots() []plot {
 
 func drawable(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// plots returns plots of the ratio and of the distance to the limit over size, a pair for each dtype.
+// plots returns two plots for each dtype: MLX's time divided by ours, and our time divided by the limit, over the size.
 func (b *Bench) plots() []plot {
 	const size = "elements of the largest array"
 	ratio := func(r BenchRow) float64 { return float64(r.Ratio) }
@@ -210,7 +211,7 @@ func (b *Bench) plots() []plot {
 		b.plotsOf("our time ÷ limit", "The limit is the time of MLX's add for the same bytes.", size, limit)...)
 }
 
-// plotsOf returns a plot for each dtype of a figure over size.
+// plotsOf returns a plot for each dtype, of a value of each row over the number of elements.
 func (b *Bench) plotsOf(label, remark, size string, of func(BenchRow) float64) []plot {
 	var dtypes, ops []string
 	x, y := span{}, span{}

@@ -43,7 +43,7 @@ type Row struct {
 	MLXMaxErr  Number `json:"mlx_max_err"`
 	MeanErr    Number `json:"mean_err"`
 	MLXMeanErr Number `json:"mlx_mean_err"`
-	Floor      Number `json:"floor"` // 2·eps·max|oracle|; max_err may always be this large
+	Floor      Number `json:"floor"` // 2·eps·max|oracle|; a max_err up to this always passes
 	// Ratio is (max_err + floor) / (mlx_max_err + floor), or NaN if MLX's gradient is not valid.
 	Ratio Number `json:"ratio"`
 
@@ -70,8 +70,8 @@ const (
 	MLXUnsafe  MLXVerdict = "unsafe"  // not run, because it may read or write out of bounds
 )
 
-// MaxMeanRatio bounds the mean ratio of a suite: 1 in two decimals. If our kernels round where MLX rounds, nearly every
-// ratio is exactly 1, and the few others differ by luck.
+// MaxMeanRatio is the limit below which a judged mean ratio passes: it must round to 1.00 or less. The limit is not 1,
+// because kernels that round as MLX does have a ratio of exactly 1 in nearly every row, and other ratios by chance.
 const MaxMeanRatio = 1.005
 
 // Suite is the verdict on all cases of one operation in one dtype together.

@@ -54,7 +54,7 @@ func Read(r io.Reader) (Result, error) {
 	return nil, fmt.Errorf("reading a report: its kind is %q; it must be %q or %q", head.Kind, kindParity, kindBench)
 }
 
-// Format names a form of a result.
+// Format is a format of [Write].
 type Format string
 
 // The formats of [Write].
@@ -70,7 +70,7 @@ const (
 // Formats returns the formats of [Write].
 func Formats() []Format { return []Format{Text, CSV, JUnit, Markdown, HTML, Benchstat} }
 
-// Write writes a result in a format.
+// Write writes a result in a format. It returns an error for an unknown format, and for Benchstat if r is a [Report].
 func Write(w io.Writer, r Result, format Format) error {
 	switch format {
 	case Text:

@@ -123,15 +123,15 @@ func short(n Number) string {
 	}
 }
 
-// explained is the number of failures that are printed with their messages. If everything fails, the first ones show
-// the reason.
-const explained = 20
+// maxExplained is the largest number of failures that are printed with their messages. If everything fails, the first
+// ones show the reason.
+const maxExplained = 20
 
 // explain prints why rows failed.
 func (p *printer) explain(cases []Row) {
 	groups := sameMessage(failures(cases), func(c Row) string { return c.Message })
 	for n, group := range groups {
-		if n == explained {
+		if n == maxExplained {
 			left := 0
 			for _, g := range groups[n:] {
 				left += len(g)
@@ -152,7 +152,7 @@ func (p *printer) invalidCases(cases []Row) {
 			continue
 		}
 		if !said {
-			p.printf("\nMLX's gradient is not valid in these rows, and another reference replaces it:\n")
+			p.printf("\nMLX's gradient is not valid in these rows:\n")
 			said = true
 		}
 		p.printf("  %s: %s: %s\n", heading(group), c.MLX, strings.ReplaceAll(c.MLXMessage, "\n", "; "))

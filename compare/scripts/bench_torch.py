@@ -3,9 +3,10 @@
 
     python3 bench_torch.py --op rmsnorm,attention --dtype float16 --shape '^8192x4096$|causal' > torch.csv
 
-As there, inputs and cotangents are random, contiguous and made before, from sets that together are larger
-than caches; a repetition is some 10 ms of evaluations, which the GPU is kept from until the host has
-submitted them. Attention has a line for each of PyTorch's kernels that takes the case.
+Like mlxgrad bench, it makes random, contiguous inputs and cotangents in advance, in several sets that are
+together larger than the caches. A repetition is about 10 ms of evaluations. A delay on the GPU holds them
+back until the host has submitted all of them. Attention has a line for each of PyTorch's kernels; if a kernel
+refuses the case, the line has the reason.
 """
 
 import argparse
@@ -34,7 +35,10 @@ BACKENDS = {
 
 
 class Case:
-    """f applied to inputs of these shapes; moved is the least number of elements that the pass has to move."""
+    """A function f of inputs with these shapes. moved is the number of elements that the pass must at least move.
+
+    targets, if set, is the number of classes of an additional input, the targets of a loss.
+    """
 
     def __init__(self, op, name, kind, shapes, f, moved=0, flops=0, sides=("torch",), targets=None):
         self.op, self.name, self.kind, self.shapes, self.f = op, name, kind, shapes, f
@@ -67,7 +71,7 @@ def cases():
 
 
 def evaluation(case, side, dtype):
-    """A function that evaluates the pass on the i-th set of operands, and how many sets there are."""
+    """Returns a function that evaluates the pass on operand set i modulo the number of sets."""
     size = sum(math.prod(s) for s in case.shapes) * dtype.itemsize
     sets = []
     for _ in range(max(1, min(8, (400 << 20) // size + 1))):
@@ -91,7 +95,10 @@ def evaluation(case, side, dtype):
 
 
 def timed(evaluate, copies, wait):
-    """The GPU's time of an evaluation, and the host's, in µs."""
+    """Returns the GPU's time and the host's time for submitting, both in µs per evaluation.
+
+    The GPU waits for `wait` cycles before the first evaluation.
+    """
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
     torch.cuda._sleep(wait)
@@ -151,12 +158,12 @@ def main():
     names = list(dict.fromkeys(c.op for c in cases()))
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--op", default=",".join(names), help="only these operations: " + ", ".join(names))
-    p.add_argument("--dtype", default="float32,float16,bfloat16")
+    p.add_argument("--dtype", default="float32,float16,bfloat16", help="only these dtypes")
     p.add_argument("--shape", default="", help="only cases whose names match this regular expression")
-    p.add_argument("--repeat", type=int, default=9)
-    p.add_argument("--no-tf32", action="store_true", help="multiply float32 in full")
+    p.add_argument("--repeat", type=int, default=9, help="number of repetitions")
+    p.add_argument("--no-tf32", action="store_true", help="multiply float32 matrices without TF32")
     a = p.parse_args()
-    warnings.simplefilter("ignore")  # They say why a kernel refuses a case; the case's line has the refusal.
+    warnings.simplefilter("ignore")  # A kernel warns when it refuses a case; the line of the case has the error.
     torch.backends.cuda.matmul.allow_tf32 = not a.no_tf32
     torch.backends.cudnn.allow_tf32 = not a.no_tf32
     torch.manual_seed(1)

@@ -21,7 +21,7 @@ func attention() compare.Op {
 func attentionCases() []attentionCase {
 	return slices.Concat(
 		attentionLengths(), attentionHeads(), attentionWindows(), attentionMasks(), attentionOptions(),
-		attentionSequences(), attentionLayouts(), attentionValues(), attentionOfNothing())
+		attentionSequences(), attentionLayouts(), attentionValues(), attentionEmpty())
 }
 
 // bothWays adds a causal copy of each case.
@@ -33,7 +33,7 @@ func bothWays(cases ...attentionCase) []attentionCase {
 	return cases
 }
 
-// attentionLengths has more batches of short lengths, since the largest error of few elements depends on luck.
+// attentionLengths has larger batches for short lengths, because the largest error of few elements depends on chance.
 func attentionLengths() []attentionCase {
 	var cases []attentionCase
 	for _, length := range []int{1, 2, 7, 31, 33, 127, 129} {
@@ -110,7 +110,7 @@ func attentionMasks() []attentionCase {
 	var cases []attentionCase
 	for _, axes := range []string{"11ij", "b11j", "h1j", "ij", "bhij", "hi1", "j"} {
 		c := attentionCase{batch: 2, heads: 4, kvHeads: 2, queries: 33, keys: 129, dim: 16, maskAxes: axes}
-		// A constant added to a whole row changes the log-sum-exp alone.
+		// A constant added to a whole row changes only the log-sum-exp.
 		c.lse = axes == "hi1"
 		for _, kind := range []maskKind{booleans, added} {
 			c.mask = kind
@@ -251,7 +251,7 @@ func attentionValues() []attentionCase {
 	}
 	for _, caps := range []float64{3, 5, 8} {
 		c := attentionCase{batch: 1, heads: 2, kvHeads: 1, queries: 33, keys: 67, dim: 16, caps: caps}
-		if caps < 8 { // at 8 caps MLX's float16 gradient is 0, and ours has the error of delta
+		if caps < 8 { // at 8 caps MLX's float16 gradient is 0, and rounding of delta dominates ours
 			cases = append(cases, bothWays(c)...)
 		}
 		c.mask, c.maskAxes, c.sinks, c.lse = added, "ij", true, true
@@ -263,7 +263,7 @@ func attentionValues() []attentionCase {
 		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, keyValues: alike, frozen: true, label: "keys alike"})
 }
 
-func attentionOfNothing() []attentionCase {
+func attentionEmpty() []attentionCase {
 	return []attentionCase{
 		{batch: 0, heads: 2, queries: 3, dim: 8},
 		{batch: 2, heads: 2, queries: 0, keys: 5, dim: 8, causal: true},

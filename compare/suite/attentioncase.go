@@ -16,7 +16,7 @@ import (
 // the default.
 type attentionCase struct {
 	batch, heads, queries, dim int
-	kvHeads, keys, valueDim    int // those of the queries if 0
+	kvHeads, keys, valueDim    int // heads, queries and dim if 0
 	noKeys                     bool
 
 	scale                       float32
@@ -24,7 +24,7 @@ type attentionCase struct {
 	window                      *ops.Window
 	mask                        maskKind
 	maskAxes                    string // a letter for each mask axis longer than 1: "b11j"
-	queryStarts, keyStarts      []int  // queryStarts make the queries and keys; keyStarts equal queryStarts if nil
+	queryStarts, keyStarts      []int  // of sequences; their ends set queries and keys; keyStarts is queryStarts if nil
 
 	layouts                       layouts
 	values, keyValues, maskValues compare.Values // of q, k and the mask
@@ -213,7 +213,7 @@ func (c attentionCase) config(in []*mlxc.Array) ops.AttentionConfig {
 	return cfg
 }
 
-// positions returns the oracle's rules that hide keys by position.
+// positions returns an oracle.Attention that has only the masks by position.
 func (c attentionCase) positions() oracle.Attention {
 	a := oracle.Attention{Causal: c.causal, QueryStarts: c.queryStarts, KeyStarts: c.keyStarts}
 	if w := c.window; w != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops/separate"
 )
 
-// BenchOps returns the operations with their cases for a device: sizes of models for a GPU, smaller ones for a CPU,
-// where those take minutes.
+// BenchOps returns the operations with their cases for device d: the sizes of models for a GPU, and smaller sizes for a
+// CPU, which takes minutes for the sizes of models.
 func BenchOps(d mlxc.Device) []bench.Op {
 	s := benchSizesOf(d)
 	rows := func(build func(rowCase) compare.Case, backward, step string, shapes [][]int) []bench.Case {
@@ -40,7 +40,7 @@ func BenchOps(d mlxc.Device) []bench.Op {
 		{Name: "rmsnorm-separate", Pass: report.Backward, Cases: rows(rmsSeparate, rmsBackward, rmsStep, s.norms)},
 		{Name: "layernorm", Pass: report.Backward, Cases: rows(layer, layerBackward, layerStep, s.norms)},
 		{Name: "layernorm-separate", Pass: report.Backward, Cases: rows(layerSeparate, layerBackward, layerStep, s.norms)},
-		// The gradients of r, and of the other operand of a sum, are existing arrays.
+		// dr is dy (rmsnorm-residual) or dx (add-rmsnorm) itself, so it is not moved.
 		{
 			Name:  "rmsnorm-residual",
 			Pass:  report.Backward,
@@ -138,7 +138,7 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 func embeddingBenches(tables []embeddingCase) []bench.Case {
 	var cases []bench.Case
 	for _, c := range tables {
-		// A step also reads as many rows of w as there are different ids.
+		// A step also reads one row of w for each distinct id, which is not counted.
 		cases = append(cases, bench.Case{Case: c.lookup(), Moved: moved("ids dy dw", "ids dy y dw")})
 	}
 	return cases
@@ -175,7 +175,7 @@ func linearLossBenches(losses []linearLossCase) []bench.Case {
 		product := 2 * float64(oracle.Size(c.targets)) * float64(c.v) * float64(c.width)
 		cases = append(cases, bench.Case{
 			Case: built,
-			// the logits, and one product each for dh and dw
+			// the products for the logits (in a step only), dh and dw
 			FLOPs:      map[report.Pass]float64{report.Backward: 2 * product, report.Step: 3 * product},
 			Deviations: map[string]float64{"w": 1 / math.Sqrt(float64(c.width))},
 		})
@@ -196,7 +196,7 @@ func attentionBenches(attentions []attentionCase) []bench.Case {
 			// In float32 MLX stores all scores several times, which exceeds the memory of a GPU.
 			b.DTypes = []mlxc.DType{mlxc.Float16, mlxc.BFloat16}
 		case c.queries == 4096 && c.batch*c.heads == 1:
-			// This case of a CPU shows the memory. MLX takes minutes for it in half precision.
+			// On a CPU this case shows the memory. MLX takes minutes for it in half precision.
 			b.DTypes = []mlxc.DType{mlxc.Float32}
 		}
 		cases = append(cases, b)

@@ -116,7 +116,7 @@ func (c causalAttentionCase) build() compare.Case {
 	}
 }
 
-// name returns attention's name of the case, without a batch if there is no batch axis.
+// name returns the sizes as in attentionCase.name, without a batch if there is no batch axis, and the layouts.
 func (c causalAttentionCase) name(usual attentionCase) string {
 	shape := usual.sizes()
 	if c.batch > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// lossCase is a cross-entropy of targets, in an array of any shape, among v classes. The zero value of any other field
-// is the default: mean reduction, unsigned targets, dense arrays, normal logits.
+// lossCase is a cross-entropy of targets of any shape over v classes. The zero value of any other field is the default:
+// mean reduction, unsigned targets, dense arrays, normal logits.
 type lossCase struct {
 	targets []int
 	v       int
@@ -23,9 +23,10 @@ type lossCase struct {
 	values  compare.Values // of the logits
 	label   string         // the name of values
 	draw    compare.Values // of the targets, instead of the options' targets
-	// outOfRange adds targets that are no classes. Only computed targets may contain them.
+	// outOfRange adds targets that are not classes. The operation refuses them in evaluated targets, so ours gets
+	// unevaluated ones.
 	outOfRange bool
-	// trained makes the cotangent 1, as in training, for which there is a separate path.
+	// trained makes the cotangent 1, as in training. The operation has a separate path for it.
 	trained bool
 	// caps, if not 0, is the absolute value of all logits in units of the soft cap. The cotangent compensates the slope
 	// of the cap, so that gradients stay in the range of float16.
@@ -125,7 +126,8 @@ func crossEntropy() compare.Op {
 			{compare.Zero, "zero"},
 		} {
 			c := lossCase{targets: []int{3}, v: v, values: values.values, label: values.label}
-			// The means of equal rows and of zeros are equal in all draws; draws with many classes take long.
+			// A mean is one number, so the case needs many draws, which take long with many classes. For equal rows and
+			// zeros the mean is the same in all draws.
 			if v == 129 && values.label != "equal rows" && values.label != "zero" {
 				add(c)
 			}
@@ -166,7 +168,7 @@ func crossEntropy() compare.Op {
 // capSlope returns the derivative of the soft cap at a number of caps.
 func capSlope(caps float64) float64 { return math.Pow(math.Cosh(caps), -2) }
 
-// saturatedLosses have logits of several caps and run different kernels.
+// saturatedLosses returns a sum and a case without reduction, which run different kernels, with logits of several caps.
 func saturatedLosses(caps float64) []lossCase {
 	o := lossOptions{smooth: true, zLoss: true, softCap: true}
 	sum, none := lossCase{
@@ -184,7 +186,7 @@ func saturatedLosses(caps float64) []lossCase {
 	return []lossCase{sum, none}
 }
 
-// trainedLosses are means and sums with cotangent 1, without options and with all.
+// trainedLosses returns means and sums with cotangent 1, without options and with all.
 func trainedLosses() []lossCase {
 	var cases []lossCase
 	for _, reduction := range []ops.Reduction{ops.ReductionMean, ops.ReductionSum} {
@@ -334,7 +336,7 @@ func (c lossCase) ours(f mlxc.Func) mlxc.Func {
 	return func(in []*mlxc.Array) []*mlxc.Array { return withComputed(len(in)-1, f)(in) }
 }
 
-// ignoredClass returns the ignored target among v classes: a class, or for every second v no class.
+// ignoredClass returns the ignored target: a class if v is odd, and v, which is not a class, if v is even.
 func ignoredClass(v int) int {
 	if v%2 == 0 {
 		return v

@@ -11,8 +11,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops"
 )
 
-// embeddingCase is an embedding of ids, in an array of any shape, in a table w[v, d]. The zero value of any other field
-// is the default: unsigned, uniformly distributed ids.
+// embeddingCase is a lookup of ids of any shape in a table w[v, d]. The zero value of any other field is the default:
+// unsigned, uniformly distributed ids.
 type embeddingCase struct {
 	ids     []int
 	v, d    int
@@ -20,8 +20,8 @@ type embeddingCase struct {
 	layouts layouts
 	draw    compare.Values // of the ids
 	label   string         // the name of draw
-	// outOfRange adds ids outside the table. Only computed ids may contain them: they cannot be refused before
-	// evaluation.
+	// outOfRange adds ids outside the table. The operation refuses them in evaluated ids, so ours gets unevaluated
+	// ones.
 	outOfRange bool
 }
 

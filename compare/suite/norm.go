@@ -15,8 +15,8 @@ type norm struct {
 	// left out; a function gets nil for them.
 	params, vectors []string
 	outputs         []string
-	own             bool // a kernel of ours computes the outputs
-	// summed is set if the norm is of the sum of the params. All params then have the values of the case.
+	own             bool // our kernel computes the outputs, otherwise MLX
+	// summed is set if the sum of the params is normalized. All params then have the values of the case.
 	summed bool
 
 	forward func(in []*oracle.Tensor, eps float64) []oracle.Tensor
@@ -83,7 +83,7 @@ func (n norm) cases() []compare.Case {
 	return out
 }
 
-// fewCases returns fewer cases for a second form of a norm.
+// fewCases returns fewer cases, for a second implementation of a norm.
 func (n norm) fewCases() []compare.Case {
 	var out []compare.Case
 	add := func(c rowCase, without ...string) {
@@ -100,8 +100,8 @@ func (n norm) fewCases() []compare.Case {
 	return out
 }
 
-// epsFor returns the eps of cases that do not test eps. One element is its own norm: with a small eps, dx is only
-// rounding, and luck would decide the verdict.
+// epsFor returns the eps of cases that do not test eps. In a row of one element and with a small eps, dx is almost 0,
+// and its rounding would decide the verdict.
 func epsFor(shape []int) float32 {
 	if shape[len(shape)-1] == 1 {
 		return 1

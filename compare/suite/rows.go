@@ -70,7 +70,7 @@ func moreAxes() [][]int {
 	return [][]int{{1}, {33}, {4099}, {2, 3, 33}, {5, 1, 129}, {2, 3, 4, 31}, {1, 7, 2, 128}}
 }
 
-// fewRowCases returns fewer cases for a second form of an operation.
+// fewRowCases returns fewer cases, for a second implementation of an operation.
 func fewRowCases() []rowCase {
 	var cases []rowCase
 	for _, rows := range []int{3, 37} {

@@ -24,7 +24,7 @@ func softmax() compare.Op {
 	for _, c := range cases {
 		op.Cases = append(op.Cases, softmaxCase(c, (*mlxc.Array).SoftmaxPrecise))
 	}
-	// MLX's imprecise form sums a row in the row's dtype, where a sum may stop growing.
+	// MLX's imprecise form sums a row in the row's dtype, in which a long sum may stop growing.
 	for _, width := range []int{33, 1024, 8192} {
 		c := rowCase{shape: []int{5, width}, label: "MLX in its dtype"}
 		op.Cases = append(op.Cases, softmaxCase(c, (*mlxc.Array).Softmax))
@@ -33,7 +33,7 @@ func softmax() compare.Op {
 }
 
 func softmaxCase(c rowCase, mlx func(x *mlxc.Array, axes ...int) *mlxc.Array) compare.Case {
-	own := mlxc.CurrentDevice() == mlxc.CPU // on a GPU the value is MLX's
+	own := mlxc.CurrentDevice() == mlxc.CPU // on a GPU MLX computes y
 	return compare.Case{
 		Name:    c.name(),
 		Inputs:  []compare.Input{c.input("x", c.shape)},

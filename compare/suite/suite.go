@@ -1,13 +1,13 @@
 // Package suite has the operations of this project with the cases in which package compare judges their gradients and
 // package bench times them.
 //
-// Each operation is a file that returns its [compare.Op] from its oracle, our function and MLX's, and has a line in
-// [Ops]. Its float64 formulas are in package oracle.
+// Each operation has a file and a line in [Ops]. The file has a function that builds the [compare.Op] from the oracle,
+// our function and MLX's. The oracle's float64 formulas are in package oracle.
 package suite
 
 import "github.com/mlxgrad/mlxgrad/compare"
 
-// Ops returns the operations of this project in the order of reports.
+// Ops returns the operations of this project in the order of reports. Their cases depend on the current device.
 func Ops() []compare.Op {
 	return []compare.Op{
 		rmsNorm(),

@@ -10,7 +10,7 @@ import (
 )
 
 // transpose2D covers sides below, at and above a simdgroup and a tile, matrices alone and in batches, and every layout.
-// The transposed layout gives back the order in memory.
+// The transpose of the transposed layout is contiguous in memory.
 func transpose2D() compare.Op {
 	op := compare.Op{Name: "transpose2d"}
 	add := func(c rowCase) { op.Cases = append(op.Cases, transposeCase(c)) }

@@ -32,7 +32,7 @@ const (
 	FillValues                   // given numbers
 )
 
-// isReal reports whether a dtype has fractions.
+// isReal reports whether d is a floating-point or complex dtype.
 func isReal(d sanitizer.DType) bool { return d >= sanitizer.Float16 }
 
 // parseFill reads a fill of an input.
@@ -65,7 +65,8 @@ func parseFill(text string, in Input) (Fill, error) {
 		a, errA := strconv.Atoi(low)
 		b, errB := strconv.Atoi(high)
 		if errA != nil || errB != nil || a > b || a < -1<<53 || b > 1<<53 {
-			return Fill{}, fmt.Errorf("%q is not a range: write LOW..HIGH with two integers", text)
+			return Fill{}, fmt.Errorf("%q is not a range: write LOW..HIGH with integers of at most 2⁵³ and LOW ≤ HIGH",
+				text)
 		}
 		err := checkValue(float64(a), in.DType)
 		if err == nil {

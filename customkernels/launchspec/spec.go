@@ -43,7 +43,7 @@ type Input struct {
 func Parse(src []byte) ([]Spec, error) {
 	var specs []Spec
 	var words []string
-	begin, open := 0, false // first line of the description that words belong to
+	begin, open := 0, false // the first line of the current description, and whether there is one
 	finish := func() error {
 		if !open {
 			return nil
@@ -160,8 +160,8 @@ func (s Spec) Options() []sanitizer.Option {
 
 // Arguments returns the arguments of [sanitizer.Kernel.Sanitize] for a kernel with the options of [Spec.Options]: the
 // launch and its inputs, with outputs and inputs in the kernel's order. Random elements depend on the seed and the name
-// of the input alone, so they are the same on every machine. The error names a parameter that is missing or unknown, or
-// that is an input of the kernel and an output in the description, or the reverse.
+// of the input alone, so they are the same on every machine. The error names a missing or unknown parameter, or one
+// that the description gives as an input and the kernel writes, or the reverse.
 func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []sanitizer.Array, error) {
 	fail := func(format string, args ...any) (sanitizer.Launch, []sanitizer.Array, error) {
 		return sanitizer.Launch{}, nil,

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// maxBytes is the largest size of a buffer.
+// maxBytes is the largest size of a buffer in bytes, 1 TiB.
 const maxBytes = 1 << 40
 
 // checkBuffers returns an error if a shape or dtype is invalid. [Kernel.Check] does not check these, because MLX does.
@@ -42,7 +42,7 @@ func checkBuffer(name string, d DType, shape []int) error {
 	size := d.Size()
 	for _, n := range shape {
 		if size > maxBytes/n {
-			return fmt.Errorf("the buffer %s has more elements than memory can hold: %v", name, shape)
+			return fmt.Errorf("the buffer %s is larger than 1 TiB: %v", name, shape)
 		}
 		size *= n
 	}

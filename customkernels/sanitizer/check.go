@@ -8,12 +8,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// Check returns an error if the launch does not fit the kernel. It reads no data of the inputs.
+// Check returns an error if the launch does not fit the kernel: the number and dtypes of its inputs and outputs, its
+// grid, threadgroup, template arguments and in-out buffers. It does not read the elements of arrays.
 func (k *Kernel) Check(l Launch, inputs ...Array) error {
 	return k.checkLaunch(k.WithDefaults(l), inputs)
 }
 
-// checkLaunch is Check for a launch with defaults.
+// checkLaunch is Check for a launch that includes its defaults.
 func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 	if got, want := len(inputs), len(k.loaded.Source.Inputs); got != want {
 		return fmt.Errorf("%d inputs, want %d: %v", got, want, k.loaded.Source.InputNames)

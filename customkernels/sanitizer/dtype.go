@@ -83,7 +83,7 @@ func (d DType) Size() int {
 	return dtypes[d].size
 }
 
-// cell returns the size in bytes of the numbers that an element consists of.
+// cell returns the size in bytes of one number of an element. An element of complex64 has two numbers.
 func (d DType) cell() int {
 	if d == Complex64 {
 		return 4

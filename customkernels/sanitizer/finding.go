@@ -35,7 +35,7 @@ func scheduleName(n int, seed uint64) string {
 	return fmt.Sprintf("shuffled (schedule %d, seed %d)", n, seed)
 }
 
-// findings translates the worker's findings and keeps one for each kind, memory and pair of lines.
+// findings translates the worker's findings and keeps one for each kind, buffer and pair of sites.
 func (s *checkerRun) findings(r *checker.Result, c Config) []Finding {
 	type key struct {
 		kind      FindingKind
@@ -60,9 +60,9 @@ func (s *checkerRun) findings(r *checker.Result, c Config) []Finding {
 	return list
 }
 
-// followsFrom reports whether f is a consequence of another finding. At the same memory and line, a race makes one
-// thread read undefined values, and another write values that no thread reads. In the same thread, a write outside of
-// an array may overwrite the stack.
+// followsFrom reports whether f is a consequence of another finding of the list. A race may cause a read of undefined
+// values, or a write that no thread reads, in the same buffer and line. An access out of bounds may cause a crash of
+// the same thread.
 func followsFrom(f Finding, list []Finding) bool {
 	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
 	switch f.Kind {
@@ -75,7 +75,7 @@ func followsFrom(f Finding, list []Finding) bool {
 	case FindingCrash:
 		return slices.ContainsFunc(list,
 			func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
-	case FindingUnwrittenOutput: // a store to another address, or threads that never reach their store
+	case FindingUnwrittenOutput: // the store went to another address, or threads did not reach it
 		return slices.ContainsFunc(list, func(o Finding) bool {
 			switch o.Kind {
 			case FindingOutOfBounds, FindingDivergentBarrier, FindingDeadlock, FindingCrash, FindingTimeout:
@@ -133,7 +133,7 @@ func elementAt(slot checker.Slot, offset int64) int {
 	return int(at)
 }
 
-// orderDependent returns the finding about outputs that differ between schedules if no other finding explains it.
+// orderDependent returns the finding about outputs that differ between schedules.
 func (s *checkerRun) orderDependent(r *checker.Result, c Config) Finding {
 	d := r.Difference
 	f := Finding{

@@ -42,7 +42,8 @@ type TemplateArg struct {
 // Launch describes one launch of a kernel.
 type Launch struct {
 	// Grid and Threadgroup count threads along each axis, as Metal's dispatchThreads does: the last threadgroup of an
-	// axis is smaller if Grid is no multiple of Threadgroup. An axis of 0 counts as 1, except Grid's first.
+	// axis is smaller if Grid is not a multiple of Threadgroup. A 0 counts as 1, except in Grid[0]. If Grid[0] is 0, no
+	// thread runs, and InitValue or InOut must be set unless all outputs are empty.
 	Grid, Threadgroup [3]int
 	// Template holds the function's template arguments, by name. An argument may be omitted if the parameter's default
 	// is a type, a number or a bool.
@@ -51,7 +52,8 @@ type Launch struct {
 	Outputs []Output
 	// InitValue is the value of every element of every output before the launch. If nil, outputs start undefined.
 	InitValue *float32
-	// Undefined names the outputs whose elements the kernel may leave undefined.
+	// Undefined names the outputs whose elements the kernel may leave undefined. The checker reports no unwritten
+	// elements of these outputs.
 	Undefined []string
 	// InOut holds the content before the launch of outputs that the kernel also reads, by name, in the output's shape
 	// and dtype.
@@ -64,7 +66,7 @@ type Kernel struct {
 	spaces spacesCache
 }
 
-// New returns the kernel of package customkernels for checking. It is for that package only.
+// New returns a Kernel that checks k. It is for package customkernels only.
 func New(k *shader.Kernel) *Kernel { return &Kernel{loaded: k} }
 
 // Name returns the name of the function.
@@ -133,7 +135,7 @@ func (k *Kernel) MetalSource(l Launch, inputs ...Array) (string, error) {
 	return k.text(l, inputs), nil
 }
 
-// text is MetalSource for a valid launch with defaults.
+// text is MetalSource for a valid launch that includes its defaults.
 func (k *Kernel) text(l Launch, inputs []Array) string {
 	template := make([]translate.MLXTemplateArgument, len(k.loaded.Parsed.Template))
 	for i, p := range k.loaded.Parsed.Template {

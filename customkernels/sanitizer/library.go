@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
-// ErrNoCompiler is the error without a C++ compiler. Test for it with errors.Is.
+// ErrNoCompiler is the error if no C++ compiler is found. Test for it with errors.Is.
 var ErrNoCompiler = toolchain.ErrNoCompiler
 
 // Compiler returns the path and version of the C++ compiler that compiles kernels.
@@ -35,8 +35,11 @@ func Load(fsys fs.FS, name string) (*Library, error) {
 // Names returns the names of the kernels in the order of the file.
 func (l *Library) Names() []string { return l.file.Names() }
 
-// Kernel returns a function of the file. The empty name stands for the only function. The options come from a launch
-// description.
+// Kernel returns a function of the file. The empty name selects the only function. Spec.Options of package launchspec
+// returns the options of a launch description.
+//
+// The error is for an unknown name, an option that does not fit the function, or a threadgroup argument or function
+// constant without a value.
 func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 	k, err := l.file.Kernel(name, options...)
 	if err != nil {
@@ -48,5 +51,5 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 // An Option sets a value that the function's source leaves open: see package launchspec.
 type Option = shader.Option
 
-// MLXVersion is the version of MLX whose generated source is checked. MLX 0.32.2 generates the same.
+// MLXVersion is the version of MLX whose source this package reproduces. MLX 0.32.2 generates the same source.
 const MLXVersion = "0.32.4"

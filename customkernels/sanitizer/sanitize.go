@@ -204,13 +204,13 @@ type Report struct {
 	AddressSpacesSkipped string
 	// Findings are sorted by severity, errors first, and then by discovery.
 	Findings []Finding
-	// Outputs are the outputs of the in-order schedule, or nil if it did not end.
+	// Outputs are the outputs of the in-order schedule, or nil if that schedule did not end.
 	Outputs []Array
-	// SameBits reports whether the outputs of all schedules were identical. Otherwise Difference names the first
-	// difference.
+	// SameBits reports whether all schedules ended with identical outputs. Difference names the first difference
+	// between schedules that ended, and is empty if there is none.
 	SameBits   bool
 	Difference string
-	Schedules  int // that ended
+	Schedules  int // number of schedules that ended
 	// Traffic is the traffic of the in-order schedule.
 	Traffic Traffic
 	// Duration is the time of all schedules, without compilation and process start.
@@ -232,8 +232,9 @@ func (r *Report) Errors() []Finding {
 // finding. It runs the source that MLX generates for the launch. If clang is installed, it also checks address spaces,
 // as Apple's compiler would. A launch that MLX does not support runs too: see Report.UnsupportedByMLX.
 //
-// The error is about launches that cannot run: a shader that does not compile, a missing compiler (ErrNoCompiler), or a
-// launch that does not fit the kernel. It does not contain the name of the kernel.
+// The error is for launches that cannot run: a shader that does not compile, a missing compiler (ErrNoCompiler), a
+// launch that does not fit the kernel, or a context that ended. It does not contain the name of the kernel. A
+// threadgroup with too many threads or too much memory is a FindingLimit, not an error.
 func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Array) (*Report, error) {
 	if c.Schedules <= 0 {
 		c.Schedules = 3

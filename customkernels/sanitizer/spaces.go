@@ -20,8 +20,9 @@ type addressSpaceResult struct {
 }
 
 // addressSpaces checks the address spaces in the text of a launch. MLX passes inputs of 8 elements or more in device
-// memory, while a complete shader may need them in constant memory, as it declares. If the text is correct with inputs
-// as declared, the launch is unsupported by MLX, and unsupported holds the reasons.
+// memory, but a shader may need them in constant memory, as it declares. So addressSpaces also checks the text with
+// these inputs in constant memory. If that removes a finding, MLX does not support the launch: found holds the
+// remaining findings, and unsupported the reasons.
 func (k *Kernel) addressSpaces(ctx context.Context, l Launch, inputs []Array, text string) (
 	found addressSpaceResult, unsupported []string, err error,
 ) {

@@ -7,8 +7,8 @@
 //   p_ij = exp(s_ij − lse_i),  lse_i = log(Σ_j exp(s_ij) + exp(sink_h))
 //   o_i  = Σ_j p_ij · v_j
 //
-// over the keys j that query i sees: i + low ≤ j ≤ i + high, and mask_ij is true if the mask is boolean. A row that
-// sees no key has o = 0 and no gradient.
+// over the keys j that query i sees: i + low ≤ j ≤ i + high, and mask_ij is true if the mask is boolean. low and high
+// follow from the window and the lengths of the sequence (Band). A row that sees no key has o = 0 and no gradient.
 //
 // With do the cotangent of o and dlse the cotangent of lse (Dao et al., "FlashAttention", 2022, appendix B.2):
 //
@@ -28,51 +28,56 @@
 //   attention_mask.metal      attention_mask_bits        the bits of a boolean mask, for simdgroups of 32 lanes
 //                             attention_dmask            the gradient of a mask of numbers
 //
-// Between the kernels only m, l, the RowStats and the bits of a boolean mask are in device memory. Each kernel computes
-// s and p again. One simdgroup, or pair, owns each sum and adds in the order of rows, so results have the same bits in
-// every run.
+// Between the kernels, only m, l, the RowStats and the bits of a boolean mask are in device memory. Each kernel
+// recomputes s and p. One simdgroup, or pair, owns each sum and adds in the order of rows, so results have the same
+// bits in every run.
 //
 // Arithmetic: q, k, v, o and their gradients are stored as T. Products are accumulated in float and scores are scaled
-// in float. p and ds are floats unless the device's matrix unit takes only T (tiles.h).
+// in float. p and ds are floats. A device whose matrix unit requires operands of type T rounds them to T for products
+// (tiles.h).
 //
-// Launch: threadgroups along x are blocks of GROUP_ROWS rows, along y heads, along z batches. attention_dmask and
-// attention_mask_bits have a table of their own.
+// Launch: a threadgroup processes a block of GROUP_ROWS rows. Its position is the block along x, the head along y and
+// the batch along z. attention_backward.metal and attention_mask.metal describe the launches of
+// attention_delta_of_output, attention_dmask and attention_mask_bits.
 //
 //   parameter    meaning                                    constraint
 //   T            dtype of q, k, v, o and their gradients    float, half, bfloat
-//   MASK_T       dtype of the mask                          bool with 1 lane, Bits with 32 lanes, float, half, bfloat
-//   CAPPED       the scores have a soft cap                 compile time: saves registers
-//   MASKED       there is a mask                            compile time: saves registers
+//   MASK_T       dtype of the mask                          float, half, bfloat; boolean: bool or, with 32 lanes, Bits
+//   CAPPED       the scores have a soft cap
+//   MASKED       there is a mask
 //   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
-//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) without PAIRED and MASKED
+//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) if neither PAIRED nor MASKED
 //   SIMDGROUPS   simdgroups of a threadgroup                threadgroup size LANES · SIMDGROUPS
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
 //   BLOCK_N      rows of a panel                            multiple of 8; device tiles: of 16
 //   HEAD_DIM     columns of q and k                         multiple of 8
 //   VALUE_DIM    columns of v and o                         multiple of 8
 //
-// PAIRED is for rows that exceed the registers of one simdgroup. Two neighboring simdgroups share the rows: each holds
-// half of the columns of q, k, v and o, and they add their partial scores.
+// CAPPED and MASKED are template parameters because the code without them takes fewer registers. PAIRED is for rows
+// that exceed the registers of one simdgroup. Two neighboring simdgroups share the rows: each holds half of the columns
+// of q, k, v and o, and they add their partial scores.
 //
 // Packed sequences follow each other along the length axis. A block has rows of one sequence only, so the grid has up
 // to one more block for each sequence. Kernels whose rows are queries begin with the last block: under a causal mask
 // the last queries see the most keys, and no long-running threadgroup should start at the end.
 //
 // Panels that no row of a threadgroup sees are not fetched. A simdgroup that is not PAIRED skips tiles that a boolean
-// mask hides from it. Positions are compared only in tiles that some row does not see in full.
+// mask hides completely. Elements are compared with the band only in tiles that are partly outside of it.
 //
-// Device traffic in elements of T, for each query head (attention_dkv: each key head), without masks and statistics:
+// Device traffic in elements of T, for each query head (attention_dkv: each key head), without masks and statistics,
+// with D = HEAD_DIM and DV = VALUE_DIM:
 //
-//   attention_forward   Lq·(D + DV), and Lkv·(D + DV) for each block of queries
-//   attention_delta     as attention_forward
-//   attention_dq        as attention_forward, and Lq·D more
-//   attention_dkv       Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
+//   attention_forward          Lq·(D + DV), and Lkv·(D + DV) for each block of queries
+//   attention_delta            as attention_forward
+//   attention_delta_of_output  2·Lq·DV
+//   attention_dq               as attention_forward, and Lq·D more
+//   attention_dkv              Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
 
 #include "attention_scores.h"
 
-// An AttentionBlock is the part of a launch that one simdgroup computes: BLOCK_M rows of scores, its queries, over all
-// columns, the keys, BLOCK_N at a time. If TRANSPOSED, the rows are keys and the columns queries. Sequence positions
-// (first, column) count from the first row of the sequence.
+// An AttentionBlock is the work of one simdgroup. The simdgroup owns BLOCK_M queries, the rows of its tiles of scores,
+// and iterates over the keys, the columns, BLOCK_N at a time. If TRANSPOSED, it owns keys and iterates over queries.
+// Positions, such as `first` and `column`, count from the start of the sequence.
 template <
     bool TRANSPOSED,
     typename T,
@@ -88,7 +93,7 @@ template <
     int VALUE_DIM>
 struct AttentionBlock {
   static constexpr constant int PARTS = PAIRED ? 2 : 1;
-  static constexpr constant int UNITS = LANES > 32 ? LANES / 32 : 1;  // of 32 lanes
+  static constexpr constant int UNITS = LANES > 32 ? LANES / 32 : 1;  // the device's simdgroups in a simdgroup
   static constexpr constant int GROUP_ROWS = BLOCK_M * SIMDGROUPS / PARTS;
   static constexpr constant int PANEL_THREADS = LANES * SIMDGROUPS / PARTS;  // threads that share a panel
 
@@ -104,7 +109,7 @@ struct AttentionBlock {
   typedef StoredStats<T, MASK_T, MASKED> Stored;
   typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE> StatsPanel;
 
-  // Elements of threadgroup memory.
+  // Elements of threadgroup memory. An array must have at least one.
   static constexpr constant int HEAD_MEMORY = PARTS * HeadPanel::SIZE;
   static constexpr constant int VALUE_MEMORY = PARTS * ValuePanel::SIZE;
   static constexpr constant int OPERAND_MEMORY = SIMDGROUPS * (StoredHeads::SIZE + StoredValues::SIZE) + 1;
@@ -118,10 +123,10 @@ struct AttentionBlock {
   int batch, head;         // a query head, or a key head if TRANSPOSED
   int group_first, first;  // position of the threadgroup's and of the simdgroup's first row
   int rows;                // rows of the sequence from `first` on; 0 or less if the simdgroup has none
-  size_t row;              // index of the first row in its arrays
+  size_t row;              // index of row `first` in q and o, or in k and v if TRANSPOSED
   uint lane, simdgroup;
-  uint part;  // half of the columns that a PAIRED simdgroup has: 0 or 1
-  // Indices among all threads and among PANEL_THREADS. They are computed once: in the loop they cost registers.
+  uint part;  // PAIRED: the simdgroup's half of the columns of q, k, v and o, 0 or 1
+  // Indices among all threads and among PANEL_THREADS. Recomputing them in the loop would take more registers.
   uint thread_index, panel_thread;
 
   HeadPanel heads;                        // columns of the scores: rows of k, or of q if TRANSPOSED
@@ -134,15 +139,15 @@ struct AttentionBlock {
   device const T* column_values;
   device const float* column_stats;
   device const MASK_T* masks;
-  size_t column_row;             // index of the sequence's first column in its arrays
-  int column_head, end_head;     // current head of the columns and the end of their heads
+  size_t column_row;             // index of the sequence's first row in k and v, or in q and do if TRANSPOSED
+  int column_head, end_head;     // current head of the columns, and one past their last head
   int first_column, end_column;  // positions of the columns that some row of the threadgroup sees
 
   // head_offset and value_offset return where the simdgroup's part of a row begins in q or k, and in v or o.
   size_t head_offset(size_t r) const { return r * HEAD_DIM + part * (HEAD_DIM / PARTS); }
   size_t value_offset(size_t r) const { return r * VALUE_DIM + part * (VALUE_DIM / PARTS); }
 
-  // begin finds the simdgroup's rows. `index` numbers the threadgroups of a head. It reports whether the threadgroup
+  // begin finds the simdgroup's rows. `index` numbers the threadgroups of a head. begin reports whether the threadgroup
   // has rows: a grid for packed sequences may have more blocks than the sequences fill.
   bool begin(
       device const int* size_values,
@@ -154,7 +159,7 @@ struct AttentionBlock {
       uint lane_index,
       uint simdgroup_index) {
     lane = lane_index + simdgroup_index % UNITS * 32;
-    simdgroup = SIMDGROUPS == 1 ? 0 : simdgroup_index / UNITS;  // a constant keeps branches uniform
+    simdgroup = SIMDGROUPS == 1 ? 0 : simdgroup_index / UNITS;  // a constant keeps branches on it uniform
     part = simdgroup % PARTS;
     thread_index = simdgroup * LANES + lane;
     panel_thread = simdgroup / PARTS * LANES + lane;
@@ -173,7 +178,8 @@ struct AttentionBlock {
     return group_first < (TRANSPOSED ? sequence.keys : sequence.queries);
   }
 
-  // first_row returns the index of the sequence's first row in k, or in q, for a head of k or of q.
+  // first_row returns the index of the sequence's first row: in k for key head `of_head` if is_key, otherwise in q for
+  // query head `of_head`.
   size_t first_row(bool is_key, int of_head) const {
     return is_key ? (size_t(batch) * sizes.key_heads + of_head) * sizes.keys + sequence.key
                   : (size_t(batch) * sizes.query_heads + of_head) * sizes.queries + sequence.query;
@@ -204,7 +210,7 @@ struct AttentionBlock {
     prefetch_mask(mask, first_column, columns);
   }
 
-  // load_panels loads `count` rows of k and v without a walk, for a threadgroup of one simdgroup.
+  // load_panels loads `count` rows of k and v in place of walk and advance, for a threadgroup of one simdgroup.
   void load_panels(device const T* k, device const T* v, int count, threadgroup T* k_memory, threadgroup T* v_memory) {
     acquire(heads, values);
     heads.init(k_memory, k, count, lane, PANEL_THREADS);
@@ -230,8 +236,8 @@ struct AttentionBlock {
   }
 
   // advance makes the panels at `column` the current ones, reads the mask there, and prefetches the next panels, which
-  // may be the first of the next head. It reports whether the tile of scores has to be computed. A PAIRED simdgroup
-  // computes every tile, because all simdgroups have to reach the barrier in product.
+  // may be the first of the next head. advance reports whether the tile of scores must be computed. A PAIRED simdgroup
+  // computes every tile, because all simdgroups must reach the barrier in product.
   bool advance(int column) {
     const int left = end_column - column - BLOCK_N;
     const bool is_last = TRANSPOSED && left <= 0;
@@ -274,9 +280,9 @@ struct AttentionBlock {
     }
   }
 
-  // product computes left · rightᵀ. A PAIRED simdgroup computes a partial product over its part of the columns. The
-  // pair exchanges the partial products through threadgroup memory and adds them. Two calls with the same memory need a
-  // barrier between them.
+  // product computes left · rightᵀ. A PAIRED simdgroup computes a partial product over its half of HEAD_DIM or
+  // VALUE_DIM. The pair exchanges the partial products through threadgroup memory and adds them. Two calls with the
+  // same memory need a barrier between them.
   template <typename LEFT, typename RIGHT>
   void product(thread Scores& tile, thread LEFT& left, thread const RIGHT& right, threadgroup Vec<float, 2>* memory) {
     multiply_transposed(tile, left, right, lane);

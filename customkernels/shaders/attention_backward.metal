@@ -3,18 +3,19 @@
 //
 //   kernel                     computes          a simdgroup owns             and iterates over
 //   attention_delta            RowStats          BLOCK_M queries              keys
-//   attention_delta_of_output  RowStats          BLOCK_M queries of any head  nothing
+//   attention_delta_of_output  RowStats          BLOCK_M rows of all heads    nothing
 //   attention_dq               dq                BLOCK_M queries              keys
 //   attention_dkv              dk and dv         BLOCK_M keys                 queries of G heads
 //
-// attention_delta computes delta_i as Σ_j p_ij·(do_i·v_j) − dlse_i. The other kernels compute the same products
-// do_i·v_j, so errors cancel, except where only one of the two kernels is PAIRED and adds partial products.
+// attention_delta computes delta_i as Σ_j p_ij·(do_i·v_j) − dlse_i. attention_dq and attention_dkv compute do_i·v_j in
+// the same way, so rounding errors cancel in do_i·v_j − delta_i. They do not cancel if attention_delta adds partial
+// products (PAIRED) and the other kernel does not, or the reverse.
 //
-// attention_delta_of_output computes delta_i as do_i·o_i − dlse_i, with one product per row. With a T of 16 bits the
-// rounding of o does not matter, except in sums of dz over the keys of a row, which are near 0. Its threadgroups have
-// one simdgroup and lie along x.
+// attention_delta_of_output computes delta_i as do_i·o_i − dlse_i, with one product per row. If T has 16 bits, the
+// rounding of o matters only in sums of dz over the keys of a row, because these sums are close to 0. A threadgroup is
+// one simdgroup. Its position along x is the index of its block among the rows of all heads.
 //
-// attention_dkv computes the transposes of s and p, so no tile has to be transposed.
+// attention_dkv computes the transposes of s and p, so no tile must be transposed.
 
 #include "attention.h"
 
@@ -129,8 +130,8 @@ template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
   acquire(outputs);
   outputs.advance(o, 0, thread_index, LANES);
   commit(outputs);
-  // Only the diagonal of do·oᵀ is used. It comes from the same products as do·v in attention_dq and attention_dkv.
-  // Where o is a single row of v, both are the same number, unless those kernels are PAIRED and add partial products.
+  // Only the diagonal of do·oᵀ is used. attention_dq and attention_dkv compute do·v with the same tile product, so if o
+  // equals one row of v, do·o and do·v have the same bits, unless those kernels are PAIRED and add partial products.
   Tile<LANES, BLOCK_M, BLOCK_M> products;
   fill(products, 0);
   multiply_add_transposed(products, d_os, outputs, lane);
@@ -254,8 +255,8 @@ template <
       true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
       Block;
   typedef typename Block::Scores Scores;
-  // Asynchronous products of s and dp together would exceed the registers of a lane when three threadgroups share a
-  // core.
+  // TOGETHER overlaps the asynchronous products of s and dp. With heads of 64 columns, three threadgroups share a core
+  // (ops/attention_geometry.go), and a lane does not have the registers for both products.
   constexpr bool TOGETHER = HEAD_DIM + VALUE_DIM > 128;
   threadgroup T query_memory[Block::HEAD_MEMORY];
   threadgroup T d_o_memory[Block::VALUE_MEMORY];

@@ -1,19 +1,20 @@
 // The forward pass of attention. attention.h has the formulas, the launch and the traffic.
 // Reference: compare/oracle/attention.go, Attention.Forward.
 //
-// attention_forward computes o and, for each query, m, about the largest score, and l = exp(lse − m). exp(s_ij − m) / l
-// keeps the bits that rounding lse would lose. A simdgroup owns BLOCK_M queries and iterates over keys.
+// attention_forward computes o and, for each query, m, which is close to the largest score, and l = exp(lse − m).
+// p_ij = exp(s_ij − m) / l is more accurate than exp(s_ij − lse) with a rounded lse. A simdgroup owns BLOCK_M queries
+// and iterates over keys.
 
 #include "attention.h"
 
-// OnlineSoftmax is the softmax of rows whose scores arrive in tiles. maximum is the largest score so far, or at most
-// SLACK less, and sum the sum of exp(score − maximum). Scores are in powers of 2, so 2^SLACK must be in the range of T.
-// With SLACK, earlier exponentials rarely have to be rescaled.
+// OnlineSoftmax is the softmax of rows whose scores arrive in tiles. maximum is at most SLACK below the largest score
+// so far, and sum is the sum of exp(score − maximum). With a positive SLACK, earlier exponentials rarely have to be
+// rescaled. SLACK is positive only if exponentials are powers of 2. T must be able to represent 2^SLACK.
 template <typename T, typename SCORES, int SLACK>
 struct OnlineSoftmax {
   float maximum[SCORES::LANE_ROWS], sum[SCORES::LANE_ROWS];
 
-  // init starts all rows with the score of a sink, −∞ for none.
+  // init starts all rows with the score of a sink, or −∞ without a sink.
   void init(float sink) {
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
       maximum[i] = sink;
@@ -21,8 +22,8 @@ struct OnlineSoftmax {
     }
   }
 
-  // add replaces the scores of a tile by exp(score − maximum). The caller has to multiply sums of earlier exponentials
-  // by `rescale`, because they are relative to the old maximum. add reports whether all these factors are 1.
+  // add replaces the scores of a tile by exp(score − maximum). Earlier exponentials are relative to the old maximum, so
+  // the caller must multiply its sums of them by `rescale`. add reports whether all factors of the lane are 1.
   bool add(thread SCORES& tile, thread float* rescale) {
     float largest[SCORES::LANE_ROWS], sums[SCORES::LANE_ROWS];
     bool is_one = true;
@@ -120,7 +121,7 @@ template <
   store(sum, o + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
     const int r = Scores::row(i, block.lane);
-    // One of the lanes that share the row.
+    // One of the lanes that share the row writes.
     if (r < block.rows && Scores::column(0, block.lane) == 0 && block.part == 0) {
       const float m = softmax.maximum[i];
       statistics[2 * (block.row + r)] = m == -INFINITY ? 0.0f : m / block.scoring.unit;

@@ -6,13 +6,14 @@
 //   attention_dmask       blocks of BLOCK_N keys; blocks of BLOCK_M queries, 1 if the mask is broadcast along queries;
 //                         matrices of the mask
 //
-// attention_dmask takes the template parameters of attention.h with SIMDGROUPS = 1 and without PAIRED. A simdgroup owns
-// BLOCK_M × BLOCK_N elements of the mask and iterates over the rows, heads and batches that they are broadcast to.
+// attention_dmask has the template parameters of attention.h. SIMDGROUPS must be 1, and PAIRED has no effect. A
+// simdgroup owns BLOCK_M × BLOCK_N elements of the mask and iterates over the rows, heads and batches that they are
+// broadcast to.
 
 #include "attention.h"
 
-// attention_mask_bits packs a boolean mask by queries and by keys. Bits beyond the end of a row repeat the row's last
-// element, so a row of one element is broadcast.
+// attention_mask_bits packs a boolean mask into bits twice: in rows of keys and, for attention_dkv, in rows of queries.
+// Bits beyond the end of a row repeat the row's last element, so a row of one element is broadcast.
 template <int LANES>
 [[kernel]] void attention_mask_bits(
     device const bool* mask [[buffer(0)]],
@@ -48,8 +49,8 @@ struct KeyRange {
   int first, end;
 };
 
-// visible_keys returns the keys that a query of the packed axis sees. A query that sees none has an empty range at or
-// after its sequence's first key, so the ends of later queries are never smaller.
+// visible_keys returns the keys that a query of the packed axis sees. If a query of a sequence sees no key, its range
+// is empty and does not end before the sequence's first key, so the ends of successive queries never decrease.
 inline KeyRange visible_keys(Sizes sizes, device const int* query_starts, device const int* key_starts, int query) {
   Sequence sequence = {0, 0, sizes.queries, sizes.keys};
   if (sizes.sequences > 0) {

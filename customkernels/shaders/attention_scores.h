@@ -3,7 +3,8 @@
 #include "mask_tiles.h"
 #include "soft_cap.h"
 
-// Sizes holds the sizes of a launch. The input size_values has them in this order, and MaskSizes before `batches`.
+// Sizes holds the sizes of a launch. The kernel input size_values has its members in this order, with the members of
+// MaskSizes before `batches`.
 struct Sizes {
   int query_heads, key_heads;
   int queries, keys;  // lengths of the axes
@@ -25,25 +26,25 @@ inline MaskSizes load_mask_sizes(device const int* sizes) {
   return {sizes[7], sizes[8], sizes[9], sizes[10]};
 }
 
-// Exponential computes the exponentials of scores. If p is rounded to 16 bits, they are powers of 2, a single
-// instruction on GPUs, and the unit of scores is log₂e. Otherwise they are powers of e: rounding scale·log₂e would
-// double the error of float32.
+// Exponential computes the exponentials of scores. If T has 16 bits, they are powers of 2, which take one instruction
+// on GPUs, and scores are multiplied by log₂e. Otherwise they are powers of e, because rounding scale·log₂e would
+// double the error in float32.
 template <typename T>
 struct Exponential {
   static constexpr constant bool BASE_2 = sizeof(T) == 2;
 
-  // unit returns the natural score 1 in the unit of scores.
+  // unit returns the factor by which scores are multiplied: log₂e or 1.
   static float unit() { return BASE_2 ? M_LOG2E_F : 1.0f; }
   static float of(float score) { return BASE_2 ? fast::exp2(score) : exp(score); }
 };
 
-// Scoring turns a product q·k into a score, in the unit of Exponential.
+// Scoring turns a product q·k into a score, multiplied by Exponential's unit.
 struct Scoring {
   float scale, unit, cap;
 
-  // scaled returns the score without a cap. For powers of e, fma(product, scale, 0) rounds the score: a compiler may
-  // fuse a plain product with a following difference. If it did so in one kernel and not in another, they would compute
-  // different weights.
+  // scaled returns the score without a cap. For powers of e, fma(product, scale, 0) rounds the score. A compiler could
+  // fuse a plain product with the subtraction that follows it, in one kernel and not in another, and the kernels would
+  // compute different p.
   float scaled(float product) const { return unit == 1 ? fma(product, scale, 0.0f) : product * (scale * unit); }
 
   float capped(float product) const { return fma(cap, tanh(product * scale / cap), 0.0f) * unit; }
@@ -72,17 +73,17 @@ struct Band {
     return key >= query + m - 1 + low && key + n - 1 <= query + high && key + n <= keys;
   }
 
-  // sees_some reports whether some query of [query, query + m) may see a key of [key, key + n). The sequence has the
-  // queries and keys at which the intervals begin.
+  // sees_some reports whether some query of [query, query + m) may see a key of [key, key + n). `query` and `key` must
+  // be in the sequence.
   bool sees_some(int query, int m, int key, int n) const {
     return key + n - 1 >= query + low && key <= query + m - 1 + high;
   }
 
-  // The keys [first, end) that queries of [query, query + m) see.
+  // The keys [first_key(query), end_key(query, m)) contain all keys that the queries [query, query + m) see.
   int first_key(int query) const { return max(query + low, 0); }
   int end_key(int query, int m) const { return min(min(query + m, queries) + high, keys); }
 
-  // The queries [first, end) that see keys of [key, key + n).
+  // The queries [first_query(key), end_query(key, n)) contain all queries that see a key of [key, key + n).
   int first_query(int key) const { return max(key - high, 0); }
   int end_query(int key, int n) const { return min(min(key + n, keys) - low, queries); }
 };
@@ -93,9 +94,9 @@ inline Band band_of(Sizes sizes, Sequence sequence) {
   return {offset - sizes.left, offset + sizes.right, sequence.queries, sequence.keys};
 }
 
-// start_of returns the start of sequence s on an axis of this length. The first sequence starts at 0 and the last ends
-// at `length`, and all starts are clamped to the axis: unchecked starts cause no access outside of it, and ascending
-// ones leave out no row.
+// start_of returns the start of sequence s on an axis of this length. The first sequence starts at 0, the last ends at
+// `length`, and all starts are clamped to the axis. So invalid starts cause no access out of bounds, and ascending
+// starts cover every row.
 inline int start_of(Sizes sizes, device const int* starts, int length, int s) {
   return s == 0 ? 0 : s == sizes.sequences ? length : clamp(starts[s], 0, length);
 }
@@ -108,9 +109,9 @@ inline Sequence sequence_at(Sizes sizes, device const int* query_starts, device 
       max(start_of(sizes, key_starts, sizes.keys, s + 1) - key, 0)};
 }
 
-// search_sequence returns the last sequence that starts at row `at` or before. If BLOCKS, `at` is a block of `rows`
-// rows, and it returns the last sequence whose first block is block `at` or before. The first block of sequence s is
-// start / rows + s, which leaves enough blocks for every sequence.
+// search_sequence returns the last sequence that starts at row `at` or before. If BLOCKS, `at` is the index of a block
+// of `rows` rows, and the result is the last sequence whose first block is block `at` or before. The first block of
+// sequence s is start / rows + s, which leaves enough blocks for every sequence.
 template <bool BLOCKS>
 inline int search_sequence(Sizes sizes, device const int* starts, int length, int rows, int at) {
   int s = 0;
@@ -126,8 +127,8 @@ inline int search_sequence(Sizes sizes, device const int* starts, int length, in
   return s;
 }
 
-// find_sequence returns the sequence of a threadgroup's block of `rows` rows, which are keys if KEYS, and sets `first`
-// to the position of the block's first row in the sequence.
+// find_sequence returns the sequence to which a threadgroup's block of `rows` rows belongs. It sets `first` to the
+// position of the block's first row in the sequence. Rows are keys if KEYS, otherwise queries.
 template <bool KEYS>
 inline Sequence find_sequence(
     Sizes sizes, device const int* query_starts, device const int* key_starts, int block, int rows, thread int& first) {
@@ -143,7 +144,7 @@ inline Sequence find_sequence(
 }
 
 // mask_of returns the mask of one head of one batch, from a sequence's first query and key on. If TRANSPOSED, a word of
-// Bits has 32 queries of a key, otherwise 32 keys of a query.
+// Bits holds 32 queries of a key, otherwise 32 keys of a query.
 template <bool TRANSPOSED, typename MASK_T>
 inline Mask<MASK_T> mask_of(device const MASK_T* values, MaskSizes sizes, Sequence sequence, int batch, int head) {
   const bool has_queries = sizes.queries > 1, has_keys = sizes.keys > 1;
@@ -158,8 +159,8 @@ inline Mask<MASK_T> mask_of(device const MASK_T* values, MaskSizes sizes, Sequen
   return {values, has_queries ? row : 0, is_bits ? row - 1 : uint(has_keys), sequence.query, sequence.key};
 }
 
-// RowStats holds the statistics of a query's scores for the backward pass. maximum and logsumexp are in the unit of
-// scores. logsumexp is set only if exponentials are powers of 2.
+// RowStats holds the statistics of a query's scores for the backward pass. maximum and logsumexp are multiplied by
+// Exponential's unit, as scores are. logsumexp is set only if exponentials are powers of 2.
 struct RowStats {
   float maximum, inverse_sum, delta, logsumexp;
 };
@@ -167,16 +168,16 @@ constant constexpr int ROW_STATS_SIZE = 4;
 
 // StoredStats selects the formula for p, and the elements [FIRST, FIRST + COUNT) of RowStats that p and dz need.
 //
-// p = exp(s − maximum) · inverse_sum, or, if BY_LOGSUMEXP, exp(s − logsumexp). The latter suffices if p is rounded to
-// 16 bits, except with a mask of numbers: it may make the maximum so large that log(sum) would be lost in the sum of
-// both.
+// p = exp(s − maximum) · inverse_sum, or, if BY_LOGSUMEXP, exp(s − logsumexp). The second formula is accurate enough if
+// T has 16 bits and the mask has no numbers. A mask of numbers may make the maximum so large that maximum + log(sum)
+// loses the bits of log(sum).
 template <typename T, typename MASK_T, bool MASKED>
 struct StoredStats {
   static constexpr constant bool BY_LOGSUMEXP = Exponential<T>::BASE_2 && (!MASKED || IsBoolean<MASK_T>::value);
   static constexpr constant int FIRST = BY_LOGSUMEXP ? 2 : 0, COUNT = BY_LOGSUMEXP ? 2 : 3;
 };
 
-// row_stats returns the statistics of a query from m and l, which is 0 for a row that sees no key.
+// row_stats returns the statistics of a query from m and l. l is 0 for a row that sees no key.
 template <typename T>
 inline RowStats row_stats(float m, float l, float delta) {
   const float sum = l == 0 ? 1.0f : l;

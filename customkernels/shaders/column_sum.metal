@@ -1,9 +1,10 @@
-// The sum of the rows of matrices, in an order that depends on the launch alone. It is the second stage of a sum over
-// rows. In the first stage each threadgroup sums a part of the rows and writes one row of a matrix `partial`.
+// The sum of the rows of matrices. It is the second stage of a sum over rows. In the first stage each threadgroup sums
+// a part of the rows and writes one row of a matrix `partial`.
 //
 //   sums[m][column] = Σ_row partial[m][row][column]
 //
-// Partial sums and all additions are float. The result is rounded to T.
+// Partial sums and all additions are float. The result is rounded to T. The order of the sums depends only on the
+// launch geometry, so results have the same bits in every run.
 //
 // Launch:
 //

@@ -16,10 +16,11 @@
 //
 // Reference: compare/oracle/crossentropy.go.
 //
-// A kernel may process a slice of the columns, the classes from first_class on; V (`classes`) remains the number of
-// all classes. The state of a row, (m, l, Σ_j s_j, s_t), is passed from kernel to kernel. The state of a slice has
-// s_t = 0 if t is not in the slice; cross_entropy_merge combines the states of all slices. m and l are kept apart
-// because the rounding of lse would change p by more than p's own rounding.
+// cross_entropy_forward and cross_entropy_backward may process a slice of the columns, the classes from first_class on.
+// V (`classes`) is then still the number of all classes. The state of a row, (m, l, Σ_j s_j, s_t), is passed from
+// kernel to kernel. In the state of a slice, s_t is 0 if t is not in the slice. cross_entropy_merge combines the states
+// of all slices. The state has m and l and not lse, because the rounding of lse would change p by more than p's own
+// rounding.
 //
 //   cross_entropy_forward   state, and the loss if the slice has all classes
 //   cross_entropy_fwd_bwd   loss, state and dx, for a g that is the same for all rows
@@ -42,11 +43,11 @@
 //
 // In cross_entropy_backward, groups along x share the blocks of a row and groups along y share the rows. A GPU starts
 // groups in the order of x, so it accesses the blocks of a row in the order of memory. The rows are processed from last
-// to first, since a cache may still hold the last rows from the forward pass. In cross_entropy_merge a thread processes
-// rows by itself.
+// to first, because a cache may still hold the last rows from the forward pass. In cross_entropy_merge each thread
+// processes whole rows.
 //
-// Storage is T; products and sums are in float. The order of a sum depends on the launch alone, so results have the
-// same bits every time.
+// Storage is T; products and sums are in float. The order of every sum depends only on the launch geometry, so results
+// have the same bits in every run.
 //
 // Device traffic, in elements of T: forward rows·V; backward 2·rows·V. cross_entropy_fwd_bwd moves 2·rows·V and reads
 // all blocks but the last of each thread again. Each of these kernels also reads one target logit per row.
@@ -86,8 +87,8 @@ inline float target_score(device const T* logits, int target, LossOptions option
   return target >= 0 && column < options.width ? capped<CAPPED>(float(logits[column]), options) : 0;
 }
 
-// Returns the loss of a row. lse − s is computed as (m − s) + log l, since m − s is exact if they are close. Without
-// smoothing the mean is not used: a logit of −∞ would make it NaN.
+// Returns the loss of a row. lse − s is computed as (m − s) + log l, because m − s is exact if m and s are close.
+// Without smoothing the mean is not used, because with a logit of −∞ it would make the loss NaN.
 inline float row_loss(float target_score, int target, RowSums row, LossOptions options) {
   if (target < 0) {
     return 0;
@@ -171,7 +172,7 @@ template <
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     device const T* x = logits + size_t(row) * options.width;
     const int target = class_of(read_once(targets, row, lane));
-    RowSums sums = RowSums{0, 1, 0};  // of an ignored row
+    RowSums sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
     if (target >= 0) {
       sums = block.row_sums(x, columns, is_aligned, options);
       sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
@@ -225,7 +226,7 @@ template <
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
     const int target = class_of(read_once(targets, row, lane));
-    RowSums sums = RowSums{0, 1, 0};  // of an ignored row
+    RowSums sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
     if (target >= 0) {
       sums = block.row_sums(x, columns, is_aligned, options);
       sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
@@ -274,7 +275,7 @@ template <typename INDEX_T>
   }
 }
 
-// Computes dx of every row, for its own cotangent.
+// Computes dx of every row. Each row has its own cotangent.
 template <
     typename T,
     typename INDEX_T,

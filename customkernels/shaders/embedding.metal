@@ -18,14 +18,14 @@
 //   embedding_runs              begin and end of the run of each slot; a slot without tokens keeps the zeros that
 //                               the launch initializes it with
 //   embedding_backward_partial  the sum of each segment that lies in one run
-//   embedding_backward          one row per slot: the tokens before the run's first whole segment, then the sums
-//                               of its whole segments, then the tokens after them; zeros for a slot without tokens
+//   embedding_backward          one row per slot: the sum of the tokens before the run's first whole segment, of
+//                               its whole segments and of the tokens after them; zeros for a slot without tokens
 //
 // Launch:
 //
 //   parameter        meaning                                          constraint
 //   grid             threads along x                                  any number; embedding_sorted_keys: one thread
-//   threads          neighboring threads that share a row             at least 1; the grid's remainder is idle
+//   threads          neighboring threads that share a row             at least 1; leftover threads of the grid are idle
 //   VEC              elements of a vector                             power of two
 //   VECS_PER_THREAD  vectors of a row that a thread adds up           threads·VECS_PER_THREAD·VEC at least D
 //   segment          tokens in a segment                              at least 1
@@ -34,8 +34,8 @@
 // threads share a row (of a token, segment or slot) and advance by the number of rows that the grid covers.
 //
 // Device traffic. Forward: N·D elements of T read and N·D written. Backward: N·D read, V·D written, and at most
-// 2·D floats per segment. In addition, embedding_keys and embedding_runs move 36 bytes per token. Each thread
-// of the other kernels reads 4 bytes per token and 4 per slot (8 for a slot with tokens).
+// 2·D floats per segment. In addition, embedding_keys and embedding_runs move 36 bytes per token. In the other
+// kernels, each of the `threads` threads of a row reads 4 bytes per token and 4 per slot (8 for a slot with tokens).
 
 #include "rows.h"
 
@@ -59,14 +59,14 @@ inline RowShare row_share(uint index, uint grid, uint threads) {
   return RowShare{size_t(index % threads) * VEC, size_t(threads) * VEC, index / threads, grid / threads};
 }
 
-// Term i of a sum is row order[i] of a matrix.
+// Selects the terms of a sum: term i is row order[i] of a matrix.
 struct OrderedRows {
   device const uint* order;
 
   uint row(uint i) const { return order[i]; }
 };
 
-// Term i of a sum is row i of a matrix.
+// Selects the terms of a sum: term i is row i of a matrix.
 struct ConsecutiveRows {
   uint row(uint i) const { return i; }
 };
@@ -122,7 +122,7 @@ inline void write_sums(device T* row, RowShare share, size_t width, thread const
   }
 }
 
-// Copies the vector at a column of a row bit for bit, up to the end of the row.
+// Copies the vector at `column` of a row bit for bit, up to the end of the row.
 template <int VEC, typename T>
 inline void copy(device const T* from, device T* to, size_t column, size_t width, bool is_aligned) {
   if (is_aligned) {

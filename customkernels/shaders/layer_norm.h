@@ -3,12 +3,12 @@
 #include "row_stream.h"
 
 // A thread's sums over its elements of a row. Element k of a vector is added to accumulator k mod ACCUMULATORS. VEC
-// accumulators suit the vector registers of a CPU. If the thread has one vector, they hold the elements themselves. One
-// accumulator takes the fewest registers.
+// accumulators suit the vector registers of a CPU. If the thread has only one vector, each then holds one element, as
+// its shift. One accumulator takes the fewest registers.
 template <int ACCUMULATORS>
 struct Moments {
   float shift[ACCUMULATORS];     // first x of the sum, later the mean of its elements
-  float sum[ACCUMULATORS];       // Σ x − shift
+  float sum[ACCUMULATORS];       // Σ (x − shift)
   float squares[ACCUMULATORS];   // Σ (x − shift)²
   float g[ACCUMULATORS];         // Σ g
   float products[ACCUMULATORS];  // Σ g·(x − shift)
@@ -19,15 +19,15 @@ template <int ACCUMULATORS>
 inline void move_shift(int l, float n, float shift, thread Moments<ACCUMULATORS>& moments) {
   const float by = moments.shift[l] - shift;
   const float sum = fma(n, by, moments.sum[l]);
-  // fma, because squares that overflow to infinity must stay infinite.
+  // Infinite squares must not become NaN. fma does not round the product, so it cannot overflow to −∞ on its own.
   moments.squares[l] = fma(by, moments.sum[l] + sum, moments.squares[l]);
   moments.products[l] += by * moments.g[l];
   moments.sum[l] = sum;
   moments.shift[l] = shift;
 }
 
-// Adds vector v of a thread. Its first `count` elements are in the row. Only the thread's last vector may have a count
-// below VEC.
+// Adds vector v of a thread to the moments. Its first `count` elements are in the row. Only the thread's last vector
+// may have a count below VEC. When the number of vectors has doubled, the shifts move to the means.
 template <int VEC, int ACCUMULATORS>
 inline void add_to_moments(
     uint v, thread const float* x, thread const float* g, size_t count, thread Moments<ACCUMULATORS>& moments) {
@@ -58,6 +58,7 @@ inline void add_to_moments(
   }
 }
 
+// The statistics of a row: μ, r, mean(g) and c of layer_norm_backward.metal.
 struct RowStatistics {
   float mean;
   float r;
@@ -65,15 +66,15 @@ struct RowStatistics {
   float c;
 };
 
-// The number of elements in each of a thread's accumulators, and the reciprocal of the number in a row. They are the
-// same for all rows, so each thread computes their divisions once.
+// The number of elements in each of a thread's accumulators, and the reciprocal of the number of elements in a row.
+// They are the same for all rows, so each thread computes them once.
 template <int ACCUMULATORS>
 struct Counts {
   float n[ACCUMULATORS];
   float inverse_width;
 };
 
-// Returns the counts of a thread whose vectors begin at column `first` and every `stride` columns.
+// Returns the counts of a thread whose vectors begin at columns first, first + stride, …
 template <int VEC, int ACCUMULATORS>
 inline Counts<ACCUMULATORS> count_elements(size_t first, size_t stride, uint width) {
   // The thread has `whole` whole vectors, and `tail` elements of one more.
@@ -108,7 +109,7 @@ inline RowStatistics row_statistics(
   sums = threadgroup_sum(sums, scratch2, lane, simdgroup, simdgroups);
   const float mean = sums.x * counts.inverse_width;
 
-  float3 central = float3(0);  // Σ x − mean, Σ (x − mean)², Σ g·(x − mean)
+  float3 central = float3(0);  // Σ (x − mean), Σ (x − mean)², Σ g·(x − mean)
   for (int l = 0; l < ACCUMULATORS; l++) {
     move_shift<ACCUMULATORS>(l, counts.n[l], mean, moments);
     central.x += moments.sum[l];
@@ -117,7 +118,7 @@ inline RowStatistics row_statistics(
   }
   central = threadgroup_sum(central, scratch3, lane, simdgroup, simdgroups);
 
-  // Σ x may be large, so the mean has its rounding error. Σ x − mean is small and corrects it.
+  // If Σ x is large, its rounding makes the mean inexact. Σ (x − mean) is small and corrects the mean.
   const float error = central.x * counts.inverse_width;
   const float squares = fma(-central.x, error, central.y);
   const float variance = max(squares, 0.0f) * counts.inverse_width + eps;
@@ -138,7 +139,7 @@ inline void input_gradient(thread const float* x, thread const float* g, RowStat
   }
 }
 
-// Adds a row's part of dw and db.
+// Adds a row's terms to dw and db.
 template <int VEC, bool HAS_WEIGHT, bool HAS_BIAS>
 inline void add_parameter_gradients(
     thread const float* x, thread const float* dy, float mean, float r, thread float* dw, thread float* db) {
@@ -152,8 +153,8 @@ inline void add_parameter_gradients(
   }
 }
 
-// Stores a group's parts of dw and db. partial is [matrices, groups, width]: a matrix of dw if there is a weight, then
-// a matrix of db if there is a bias.
+// Stores a group's partial sums of dw and db. partial is [matrices, groups, width]: a matrix for dw if there is a
+// weight, then a matrix for db if there is a bias.
 template <int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BIAS, int VEC, typename PARTIAL_T>
 inline void store_partial(
     device PARTIAL_T* partial,

@@ -15,40 +15,40 @@
 //
 // Reference: compare/oracle/layernorm.go.
 //
-// Sums of squares and products about zero would lose digits if the mean is far from zero. Each sum is therefore taken
-// about a shift, which starts as the sum's first element. Whenever the number of vectors in the sum has doubled, the
-// shift moves to the mean of the elements, so the sum stays within a small factor of the sum about that mean. At the
-// end the shift moves to the row's mean. A sum of one element is exact until then, so the result equals the two-pass
-// formula.
+// If the mean is far from zero, sums of squares and products of x itself would lose digits. They are therefore taken of
+// x − shift. The shift starts as the first element. Whenever the number of vectors in a sum has doubled, the shift
+// moves to the mean of the elements so far, which keeps the sum small. At the end it moves to the row's mean. If each
+// sum has only one element, it is exact until then, so the result equals the result of the two-pass formula.
 //
-// Storage is T, arithmetic float. The order of every sum depends on the launch alone, so results are reproducible to
-// the bit.
+// Storage is T, arithmetic float. The order of every sum depends only on the launch geometry, so results have the same
+// bits in every run.
 //
 // Rows that fit the registers of a threadgroup:
-//   layer_norm_backward             dx and each group's parts of dw and db
-//   column_sum                      dw and db, the sums of the parts
+//   layer_norm_backward             dx and each group's partial sums of dw and db
+//   column_sum                      dw and db, from the partial sums
 // Wider rows:
 //   layer_norm_backward_statistics  μ, r, mean(g) and c of every row
-//   layer_norm_backward_columns     dx and each group's parts of dw and db, for a block of columns
+//   layer_norm_backward_columns     dx and each group's partial sums of dw and db, for a block of columns
 //   column_sum
 //
-// Launch:
+// Launch, with _statistics and _columns for the kernels with these suffixes:
 //
 //   parameter        meaning                                     constraint
 //   VEC              elements per vector                         a power of two
-//   VECS_PER_THREAD  vectors per thread                          cover the row, in _columns the block
+//   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
 //   HELD_T           type of x, dy and w in registers            T or float
 //   VEC_UNALIGNED    elements per vector of unaligned rows,      VEC for the vector registers of a CPU,
 //                    and accumulators per thread of all rows     or 1 for the fewest registers
-//   PREFETCH         load a row ahead of its predecessor's sums  no effect beyond 32 elements per thread
-//   ROWS_PER_STEP    rows of _statistics that share a load of w  any
-//   HAS_WEIGHT       use w and write the parts of dw             without it, w is not accessed
-//   HAS_BIAS         write the parts of db                       without it and HAS_WEIGHT, partial is not accessed
+//   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
+//   ROWS_PER_STEP    rows of _statistics per load of w           any
+//   HAS_WEIGHT       use w and write partial sums of dw          without it, w is not accessed
+//   HAS_BIAS         write partial sums of db                    without it and HAS_WEIGHT, partial is not accessed
 //   threads          per group                                   32·n up to 1024, or below 32; in _columns 32·n or 1
 //   groups along x   process rows group, group + groups, …       any; in _columns one per block of columns
 //   groups along y   of _columns, share the rows                 any
 //
-// Device traffic in elements of T: 3·N·D, wide rows 5·N·D; and 2·groups·D floats each for the parts of dw and db.
+// Device traffic in elements of T: 3·N·D, or 5·N·D for wide rows. The partial sums of dw and of db take 2·groups·D
+// floats each.
 
 #include "layer_norm.h"
 
@@ -133,7 +133,7 @@ inline void layer_norm_rows(
   store_partial<VECS_PER_THREAD, HAS_WEIGHT, HAS_BIAS>(partial, group, groups, columns, ALIGNED, dws, dbs);
 }
 
-// Computes dx, and in partial [matrices, groups, width] each group's parts of dw and db.
+// Computes dx, and each group's partial sums of dw and db in partial [matrices, groups, width] (store_partial).
 template <
     typename T,
     typename HELD_T,
@@ -175,7 +175,7 @@ template <
 }
 
 // Computes (μ, r, mean(g), c) of every row into statistics [rows, 4]. A thread has one accumulator per row, which
-// leaves registers for 16 rows. With ROWS_PER_STEP 1 it has VEC, for the vector registers of a CPU.
+// leaves registers for 16 rows. With ROWS_PER_STEP 1 it has VEC accumulators, for the vector registers of a CPU.
 template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
 [[kernel]] void layer_norm_backward_statistics(
     device const T* x [[buffer(0)]],

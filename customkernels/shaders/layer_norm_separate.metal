@@ -2,8 +2,8 @@
 // formulas.
 //
 //   layer_norm_bwd_input          dx, and μ and r of every row
-//   layer_norm_bwd_gamma_partial  each group's parts of dw and db, for a block of columns
-//   layer_norm_bwd_gamma_reduce   dw and db, the sums of the parts; not launched if there is one group
+//   layer_norm_bwd_gamma_partial  each group's partial sums of dw and db, for a block of columns
+//   layer_norm_bwd_gamma_reduce   dw and db, from the partial sums; not launched if there is one group
 //
 // Reference: compare/oracle/layernorm.go.
 //
@@ -15,20 +15,20 @@
 //   PARTIAL_T        type of partial                                 float, or T if there is one group along y
 //   ROWS_PER_STEP    rows that a simdgroup of _reduce loads at once  a power of two
 //   MAX_SIMDGROUPS   simdgroups of _reduce per group, at most
-//   HAS_WEIGHT       use w and write the parts of dw                 without it, w and x of _partial are not accessed
-//   HAS_BIAS         write the parts of db
+//   HAS_WEIGHT       use w and write partial sums of dw              without it, w and x of _partial are not accessed
+//   HAS_BIAS         write partial sums of db
 //   threads          per group of _input                             32·n up to 1024, or below 32
 //                    per group of _partial                           32·n up to 256, or 1
 //   groups along x   process rows group, group + groups, …           any; in _partial one per block of columns
 //   groups along y   of _partial, share the rows                     any
 //
-// Device traffic in elements of T: 3·N·D + 2·N·D, if the registers hold a row; and 2·groups·D floats each for the parts
-// of dw and db.
+// Device traffic in elements of T: 3·N·D for _input, if the registers hold a row, and 2·N·D for _partial. The partial
+// sums of dw and of db take 2·groups·D floats each.
 
 #include "layer_norm.h"
 
-// Returns the moments of a thread's elements of a row. xs and gs hold the first vectors; ws holds the first vectors of
-// the weight.
+// Returns the moments of a thread's elements of a row. It stores the thread's first VECS_PER_THREAD vectors of x and g
+// in xs and gs. ws has the same vectors of the weight.
 template <bool HAS_WEIGHT, int VECS_PER_THREAD, int VEC, typename T>
 inline Moments<VEC> row_moments(
     device const T* x,
@@ -112,8 +112,8 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   }
 }
 
-// Computes each group's parts of dw and db into partial [matrices, groups, width], for a block of columns, from the
-// statistics (μ, r) of layer_norm_bwd_input. The simdgroups of a group share the rows.
+// Computes each group's partial sums of dw and db into partial [matrices, groups, width], for a block of columns, from
+// the statistics (μ, r) of layer_norm_bwd_input. The simdgroups of a group share the rows.
 template <typename T, typename PARTIAL_T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BIAS>
 [[kernel]] void layer_norm_bwd_gamma_partial(
     device const T* x [[buffer(0)]],
@@ -172,7 +172,7 @@ template <typename T, typename PARTIAL_T, int VEC, int VECS_PER_THREAD, bool HAS
   }
 }
 
-// Sums the parts of dw and db, as column_sum does.
+// Adds up the partial sums of dw and db, as column_sum does.
 template <typename T, int VEC, int ROWS_PER_STEP, int MAX_SIMDGROUPS>
 [[kernel]] void layer_norm_bwd_gamma_reduce(
     device const float* partial [[buffer(0)]],

@@ -12,13 +12,13 @@
 //   first_column(2)      16   the first column of t2
 //   BlockColumns.stride  32   columns from one block of a thread to the next, threads·VECS_PER_THREAD·VEC
 //
-// A thread loads all its vectors of a block at once and then processes VECS_PER_STEP of them per step, while later
-// loads may be under way.
+// A thread issues the loads of all its vectors of a block and then processes VECS_PER_STEP vectors per step, while
+// later loads may still be in flight.
 
 #include "rows.h"
 #include "soft_cap.h"
 
-// The parameters of the loss, which are the same for all rows. A kernel may process a slice of the classes: `width`
+// The parameters of the loss, which are the same for all rows. The logits may be a slice of the classes: `width`
 // columns, the classes from first_class on, out of `classes` in total.
 struct LossOptions {
   size_t width;
@@ -71,8 +71,8 @@ inline float cap_slope(float x, LossOptions options) {
 }
 
 // Returns exp(s − maximum). For 16-bit logits it is computed as a power of two, with a relative error of
-// |s − maximum|·2⁻²⁴. This takes a CPU half the time. GPUs with an instruction for powers of two have the same error
-// for float32.
+// |s − maximum|·2⁻²⁴. This takes a CPU half the time. fast::exp has an error of the same size on GPUs that compute it
+// with an instruction for powers of two.
 template <typename T>
 inline float exp_below(float s, float maximum) {
   return sizeof(T) == sizeof(float) ? fast::exp(s - maximum) : fast::exp2((s - maximum) * M_LOG2E_F);
@@ -112,7 +112,7 @@ struct LogitBlock {
     return (size_t(thread_index / INTERLEAVE) * (VECS_PER_THREAD * INTERLEAVE) + thread_index % INTERLEAVE) * VEC;
   }
 
-  // Returns whether the last vector begins in the row. An aligned row then has all elements of all vectors.
+  // Returns whether the last vector begins in the row. If the row is aligned, all vectors are then complete.
   static bool all_in_row(uint left) { return (VECS_PER_THREAD - 1) * VEC_STRIDE < left; }
 
   // Loads the thread's vectors of a block. The first vector is at `block`. In the step that contains the row's end,
@@ -200,7 +200,7 @@ struct LogitBlock {
     return sums;
   }
 
-  // Writes dx at vector v, which begins at a column.
+  // Writes dx at vector v, which begins at `column`.
   void write_vec(int v, size_t column, RowGradient row, device T* dx, bool is_aligned, LossOptions options) const {
     float values[VEC];
     for (int k = 0; k < VEC; k++) {
@@ -209,8 +209,8 @@ struct LogitBlock {
     store_vec<VEC>(dx, column, options.width, is_aligned, values);
   }
 
-  // Writes dx of the block, which begins at column `begin` of the row x. The target's dx is written last: a test for
-  // the target in each vector would take longer.
+  // Writes dx of the block, which begins at column `begin` of the row x. The target's dx is overwritten last, because a
+  // test for the target in each vector would take longer.
   void write_gradient(
       RowGradient row, device const T* x, device T* dx, size_t begin, bool is_aligned, LossOptions options) const {
     const uint left = options.width - begin;

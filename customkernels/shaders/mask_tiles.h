@@ -1,13 +1,13 @@
 // Mask tiles for tiles of scores (tiles.h). Rows are queries and columns are keys; if TRANSPOSED, rows are keys.
 //
-// From a mask of numbers, or of booleans with one lane, a lane reads the elements that it holds of the scores. It reads
-// them before it computes the products that they are added to, so the products hide the latency. With 32 lanes
-// attention_mask_bits packs a boolean mask into bits first: words of 32 keys of a query or, if TRANSPOSED, of 32
-// queries of a key. prefetch reads the words of a tile one iteration before load.
+// If the mask has numbers, or booleans with one lane, each lane loads the mask elements of its scores. It loads them
+// before it computes the scores, so the computation hides the latency. With 32 lanes attention_mask_bits packs a
+// boolean mask into bits first: a word has 32 keys of a query or, if TRANSPOSED, 32 queries of a key. prefetch reads
+// the words of a tile one iteration before load.
 
 #include "tiles.h"
 
-// Bits of 32 neighbors, the first in the lowest bit.
+// Bits holds 32 neighboring elements of a boolean mask, the first in the lowest bit.
 typedef uint Bits;
 
 // IsBoolean tells whether a mask of this type hides keys. Other masks are added to scores.
@@ -16,8 +16,8 @@ struct IsBoolean {
   static constexpr constant bool value = is_same<MASK_T, bool>::value || is_same<MASK_T, Bits>::value;
 };
 
-// A Mask is the mask of one head of one batch. A stride is 0 along a broadcast axis. For Bits the stride along a row is
-// the index of the row's last word.
+// A Mask is the mask of one head of one batch. A stride is 0 along a broadcast axis. For Bits, key_stride (query_stride
+// if TRANSPOSED) is not a stride but the index of a row's last word.
 template <typename MASK_T>
 struct Mask {
   device const MASK_T* values;
@@ -36,8 +36,8 @@ struct MaskTile {
 
   void prefetch(Mask<MASK_T>, int, int, int, int, uint) {}
 
-  // load reads the tile whose first element is at `query` and `key`. `queries` and `keys` count the sequence's rows
-  // from there on; elements beyond them are 0.
+  // load reads the tile whose first element is at `query` and `key`. `queries` and `keys` are the numbers of queries
+  // and keys from there to the end of the sequence. Elements beyond the end are 0.
   void load(Mask<MASK_T> mask, int query, int key, int queries, int keys, uint lane) {
     const int rows = TRANSPOSED ? keys : queries;
     const int columns = TRANSPOSED ? queries : keys;
@@ -90,11 +90,11 @@ template <bool TRANSPOSED, int ROWS, int COLUMNS>
 struct MaskTile<TRANSPOSED, Bits, 32, ROWS, COLUMNS> {
   typedef Tile<32, ROWS, COLUMNS> Scores;
   static constexpr constant int WORDS = (COLUMNS + 31) / 32;
-  uint prefetched[Scores::LANE_ROWS][WORDS + 1];  // of the next tile, from the word with its first bit on
+  uint prefetched[Scores::LANE_ROWS][WORDS + 1];  // words of the next tile, from the word with its first bit
   uint shift;                                     // position of the first bit in that word
-  uint words[Scores::LANE_ROWS][WORDS];           // of the current tile, from the lane's first column on
+  uint words[Scores::LANE_ROWS][WORDS];           // the current tile; bit 0 is the lane's first column
 
-  // prefetch starts to read the words of the next tile. Beyond the sequence their value does not matter.
+  // prefetch starts to load the words of the next tile. Bits beyond the sequence may have any value.
   void prefetch(Mask<Bits> mask, int query, int key, int queries, int keys, uint lane) {
     if (queries <= 0 || keys <= 0) {
       return;

@@ -25,7 +25,7 @@ inline void input_gradient(thread const float* x, thread const float* g, float r
   }
 }
 
-// Adds a row's part of dw.
+// Adds a row's terms to dw.
 template <int VEC>
 inline void add_weight_gradient(thread const float* x, thread const float* dy, float r, thread float* dw) {
   for (int k = 0; k < VEC; k++) {

@@ -13,26 +13,26 @@
 //
 // Reference: compare/oracle/rmsnorm.go.
 //
-// Storage is T, arithmetic float. The order of every sum depends on the launch alone, so results are reproducible to
-// the bit.
+// Storage is T, arithmetic float. The order of every sum depends only on the launch geometry, so results have the same
+// bits in every run.
 //
 // Rows that fit the registers of a threadgroup:
-//   rms_norm_backward             dx and each group's part of dw
-//   column_sum                    dw, the sum of the parts
+//   rms_norm_backward             dx and each group's partial sum of dw
+//   column_sum                    dw, from the partial sums
 // Wider rows:
 //   rms_norm_backward_statistics  r and c of every row
-//   rms_norm_backward_columns     dx and each group's part of dw, for a block of columns
+//   rms_norm_backward_columns     dx and each group's partial sum of dw, for a block of columns
 //   column_sum
 //
-// Launch:
+// Launch, with _statistics and _columns for the kernels with these suffixes:
 //
 //   parameter        meaning                                     constraint
 //   VEC              elements per vector                         a power of two
-//   VECS_PER_THREAD  vectors per thread                          cover the row, in _columns the block
+//   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
 //   HELD_T           type of x, dy and w in registers            T or float
 //   VEC_UNALIGNED    elements per vector of unaligned rows       a power of two, divides VEC·VECS_PER_THREAD
-//   PREFETCH         load a row ahead of its predecessor's sums  no effect beyond 32 elements per thread
-//   ROWS_PER_STEP    rows of _statistics that share a load of w  any
+//   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
+//   ROWS_PER_STEP    rows of _statistics per load of w           any
 //   HAS_WEIGHT       use w and write partial_dw                  without it, neither is accessed
 //   HAS_SUM          add dh, a cotangent of x itself, to dx      without it, dh is not accessed
 //   threads          per group                                   32·n up to 1024, or below 32; in _columns 32·n or 1
@@ -41,7 +41,8 @@
 //
 // Indices are size_t. A uint could wrap around, so the compiler could not prove that neighboring elements are adjacent.
 //
-// Device traffic in elements of T: 3·N·D (4·N·D with dh), wide rows 5·N·D; and 2·groups·D floats for the parts of dw.
+// Device traffic in elements of T: 3·N·D, or 5·N·D for wide rows; N·D more with dh. The partial sums of dw take
+// 2·groups·D floats.
 
 #include "rms_norm.h"
 
@@ -140,7 +141,7 @@ inline void rms_norm_rows(
   }
 }
 
-// Computes dx, and in partial_dw [groups, width] each group's part of dw. x is the input of the norm.
+// Computes dx, and each group's partial sum of dw in partial_dw [groups, width]. x is the input of the norm.
 template <
     typename T,
     typename HELD_T,

@@ -1,4 +1,4 @@
-// Forward passes of the RMS norm beside a residual stream, for each of N rows of width D:
+// Forward passes of the RMS norm with a residual connection, for each of N rows of width D:
 //
 //   rms_norm_residual   out = residual + x·r·w,   r = rsqrt(mean(x²) + eps)
 //   add_rms_norm        h = x + residual,  y = h·r·w,   r = rsqrt(mean(h²) + eps)
@@ -6,9 +6,9 @@
 // Reference: compare/oracle/rmsnormresidual.go and addrmsnorm.go.
 //
 // Storage is T, arithmetic float. add_rms_norm rounds h to T before it normalizes, so y is the norm of the h that it
-// returns. rms_norm_backward computes both gradients. For rms_norm_residual its inputs are x and the cotangent of out,
-// which is also the gradient of residual. For add_rms_norm they are h, the cotangent of y as dy and the cotangent of h
-// as dh.
+// returns. rms_norm_backward computes the gradients of both. For rms_norm_residual its inputs are x and, as dy, the
+// cotangent of out, which is also the gradient of residual. For add_rms_norm its inputs are h as x, the cotangent of y
+// as dy and the cotangent of h as dh.
 //
 // Launch:
 //
@@ -20,7 +20,7 @@
 //   groups           process rows group, group + groups, …  any
 //
 // Device traffic in elements of T: rms_norm_residual 3·N·D, add_rms_norm 4·N·D. Elements of x that do not fit the
-// registers are read twice; in add_rms_norm so are those of residual.
+// registers are read twice. add_rms_norm also reads the elements of residual at these columns twice.
 
 #include "rows.h"
 

@@ -6,7 +6,7 @@
 //
 // Reference: compare/oracle/rmsnorm.go.
 //
-// Launch:
+// Launch, with _dw for rms_norm_backward_dw:
 //
 //   parameter        meaning                                constraint
 //   VEC              elements per vector                    a power of two
@@ -16,7 +16,7 @@
 //   threads          per group                              32·n up to 1024, or below 32; in _dw 32·n or 1
 //   groups           process rows group, group + groups, …  any; in _dw one per VEC·min(threads, 32) columns
 //
-// Device traffic in elements of T: N·D + 3·N·D + 2·N·D, if the registers hold a row.
+// Device traffic in elements of T: N·D, 3·N·D (if the registers hold a row) and 2·N·D for the three kernels.
 
 #include "rms_norm.h"
 
@@ -53,8 +53,8 @@ template <typename T, int VEC>
   }
 }
 
-// Returns the thread's part of Σ g·x of a row. xs and gs hold the first vectors; ws holds the first vectors of the
-// weight.
+// Returns the sum of g·x over the thread's elements of a row. It stores the thread's first VECS_PER_THREAD vectors of x
+// and g in xs and gs. ws has the same vectors of the weight.
 template <bool HAS_WEIGHT, int VECS_PER_THREAD, int VEC, typename T>
 inline float row_products(
     device const T* x,
@@ -154,7 +154,7 @@ template <typename T, int VEC, int MAX_SIMDGROUPS>
 
   float sums[VEC] = {};
   for (size_t begin = simdgroup; begin < rows; begin += size_t(simdgroups) * lanes) {
-    float partial[VEC] = {};  // sum of up to 32 rows; a sum of partial sums has smaller rounding errors
+    float partial[VEC] = {};  // of up to 32 rows; a sum of partial sums has smaller rounding errors
     // Each lane loads rms_inv of one row for all lanes.
     const size_t own = begin + size_t(simdgroups) * lane;
     const float own_r = own < rows ? rms_inv[own] : 0;

@@ -1,11 +1,11 @@
 // The rows of x and dy in the backward pass of a norm, as a threadgroup processes them one after the other.
 //
-// A kernel computes sums over a row before it computes the row's gradient, so it uses each element twice. A RowStream
-// decides where the elements are in between. It has three cases, which the compiler tells apart:
+// A kernel goes over a row twice: first for sums, then for the gradient. A RowStream provides the elements in both
+// passes. Template parameters select one of three cases:
 //
 //   aligned rows of at most 32   Registers hold the whole row. All loads of a row are issued before its first use. With
 //   elements per thread          PREFETCH the loads of the next row are issued before the sums of the current one.
-//   other aligned rows           Thread memory holds the row, which the first pass loads. Only the host has such rows.
+//   other aligned rows           The first pass loads the row into thread memory. Only CPUs have this case.
 //   unaligned rows               Both passes load the elements from device memory.
 
 #include "rows.h"
@@ -35,8 +35,8 @@ inline void load_x_g(
   times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
 }
 
-// The rows of x and dy, and the weight, as one thread loads them. The caller declares the held vectors, so that each
-// array is a variable of its own.
+// One thread's access to the rows of x and dy and to the weight. The held vectors are arguments and not members, so
+// that each array is a variable of its own.
 template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, bool PREFETCH, bool HAS_WEIGHT, bool ALIGNED>
 struct RowStream {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
@@ -61,7 +61,7 @@ struct RowStream {
     }
   }
 
-  // Converts vector v of a row to float. It is taken from `held`, or from memory if the rows are unaligned.
+  // Converts vector v of a row to float, from `held` or, if the rows are unaligned, from device memory.
   void held_values(thread const Held& held, device const T* row, int v, thread float* values) const {
     if (ALIGNED) {
       convert_vec<VEC, float>(reinterpret_cast<thread const HELD_T*>(held.vecs[v].values), values);
@@ -81,7 +81,7 @@ struct RowStream {
     }
   }
 
-  // Loads the row at `start` or, with PREFETCH, the next row.
+  // Loads the row at `start` or, with PREFETCH, the next row, if registers hold whole rows.
   void begin_row(
       size_t start, bool is_last, thread Held& held_x, thread Held& held_dy, thread Held& next_x, thread Held& next_dy)
       const {
@@ -94,7 +94,7 @@ struct RowStream {
     }
   }
 
-  // Stores vector v of x, dy and g in xs, dys and g, in the first pass over the row.
+  // Returns vector v of x, dy and g in xs, dys and g, in the first pass over the row.
   void load(
       size_t start,
       int v,
@@ -111,7 +111,7 @@ struct RowStream {
     reload(start, v, held_w, held_x, held_dy, xs, dys, g);
   }
 
-  // Stores the same vectors in the second pass.
+  // Returns the same vectors in the second pass.
   void reload(
       size_t start,
       int v,
@@ -143,14 +143,14 @@ struct RowStream {
     }
   }
 
-  // Loads a row whose elements are used once each.
+  // Loads a row that only one pass uses, if registers hold whole rows.
   void hold_once(device const T* row, thread Held& held) const {
     if (WHOLE_ROWS) {
       hold(row, held);
     }
   }
 
-  // Converts vector v of a row whose elements are used once each to float.
+  // Converts vector v of a row that only one pass uses to float.
   void load_once(thread const Held& held, device const T* row, int v, thread float* values) const {
     if (WHOLE_ROWS) {
       held_values(held, row, v, values);

@@ -103,13 +103,14 @@ struct Columns {
   }
 };
 
-// The columns of a thread of a group that processes whole rows.
+// Returns the columns of a thread of a group that processes whole rows.
 template <int VEC>
 inline Columns<VEC> row_columns(uint thread_index, uint threads, size_t width, bool is_aligned) {
   return Columns<VEC>{size_t(thread_index) * VEC, size_t(threads) * VEC, width, is_aligned};
 }
 
-// The columns of a thread of a group that processes block `block` of the columns, VECS_PER_THREAD vectors per thread.
+// Returns the columns of a thread of a group that processes block `block` of the columns. A block has VECS_PER_THREAD
+// vectors per thread.
 template <int VEC, int VECS_PER_THREAD>
 inline Columns<VEC> column_block(uint block, uint thread_index, uint threads, size_t width, bool is_aligned) {
   const size_t stride = size_t(threads) * VEC;
@@ -148,7 +149,8 @@ struct HeldVecs {
   Vec<uint, (VEC * sizeof(HELD_T) + 3) / 4> vecs[VECS_PER_THREAD];
 };
 
-// Loads vector v of an aligned row, which begins at `column`, into `held`. If HELD_T is T, nothing waits for the load.
+// Loads vector v of an aligned row, which begins at `column`, into `held`. If HELD_T is T, the thread does not wait for
+// the load.
 template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD>
 inline void load_vec_held(
     device const T* row, int v, size_t column, size_t width, thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
@@ -228,7 +230,7 @@ inline V threadgroup_sum(V value, threadgroup V* scratch, uint lane, uint simdgr
     }
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  // Every simdgroup adds the sums of all simdgroups in the order in which it adds lanes.
+  // Every simdgroup adds the sums of all simdgroups by simd_sum, so all threads return the same bits.
   for (int i = 0; i < Components<V>::COUNT; i++) {
     components[i] = lane < simdgroups ? banks[i * 32 + lane] : 0.0f;
   }
@@ -251,8 +253,8 @@ inline float threadgroup_max(float value, threadgroup float* scratch, uint lane,
   return value;
 }
 
-// Adds the values of equal lanes of all simdgroups in pairs. Afterwards simdgroup 0 has the sums. scratch has VEC·32
-// elements per simdgroup. A group of one simdgroup does not use it.
+// Adds the values of lanes with the same index in all simdgroups, pair by pair. Afterwards simdgroup 0 has the sums.
+// scratch has VEC·32 elements per simdgroup. A group of one simdgroup does not use it.
 template <int VEC>
 inline void sum_simdgroups(
     thread float* values, threadgroup float* scratch, uint lane, uint simdgroup, uint simdgroups) {
@@ -273,9 +275,9 @@ inline void sum_simdgroups(
   }
 }
 
-// Sums the rows of float matrix group.y in an order that depends on the launch alone. A lane sums VEC columns, and a
-// simdgroup sums VEC·min(threads, 32). The simdgroups share the rows. A simdgroup loads ROWS_PER_STEP rows at a time, a
-// power of two, and adds them in pairs. scratch has VEC·32 elements per simdgroup.
+// Sums the rows of float matrix group.y in an order that depends only on the launch geometry. A lane sums VEC columns,
+// and a simdgroup sums VEC·min(threads, 32). The simdgroups share the rows. A simdgroup loads ROWS_PER_STEP rows at a
+// time, a power of two, and adds them in pairs. scratch has VEC·32 elements per simdgroup.
 template <typename T, int VEC, int ROWS_PER_STEP>
 inline void sum_rows(
     device const float* matrices,

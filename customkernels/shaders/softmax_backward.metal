@@ -6,8 +6,8 @@
 //
 // Reference: compare/oracle/softmax.go.
 //
-// Storage is T, arithmetic float. The order of the sum depends on the launch alone, so results are reproducible to the
-// bit.
+// Storage is T, arithmetic float. The order of the sum depends only on the launch geometry, so results have the same
+// bits in every run.
 //
 // Launch:
 //

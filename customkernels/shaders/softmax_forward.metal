@@ -2,10 +2,10 @@
 //
 // Reference: compare/oracle/softmax.go.
 //
-// Storage is T, arithmetic float. The order of the sum depends on the launch alone, so results are reproducible to the
-// bit.
+// Storage is T, arithmetic float. The order of the sum depends only on the launch geometry, so results have the same
+// bits in every run.
 //
-// A row with a NaN or +∞, or of −∞ alone, becomes NaN, because x − m is NaN for a NaN and for an infinite maximum.
+// A row that contains NaN or +∞, or only −∞, becomes NaN, because x − m is NaN if x is NaN or if x = m is infinite.
 //
 // Launch:
 //
@@ -47,7 +47,7 @@ inline void exponentiate(thread float* x, float m, thread float* sums) {
   }
 }
 
-// Returns the thread's maximum of a row, whose first vectors it loads into `held`.
+// Returns the maximum of the thread's elements of a row. Its first VECS_PER_THREAD vectors are loaded into `held`.
 template <int VECS_PER_THREAD, int VEC, typename T>
 inline float row_maximum(device const T* row, Columns<VEC> columns, thread float (*held)[VEC]) {
   float maxima[VEC];

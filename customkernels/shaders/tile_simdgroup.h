@@ -3,8 +3,8 @@
 template <int ROWS, int COLUMNS>
 struct Tile<32, ROWS, COLUMNS> {
   static constexpr constant int LANE_ROWS = ROWS / 8, LANE_COLUMNS = COLUMNS / 4;
-  // The indices of lanes that share a row differ only in the SAME_ROW bits, of lanes that share a column only in the
-  // SAME_COLUMN bits.
+  // The indices of lanes that share a row differ only in the SAME_ROW bits. The indices of lanes that share a column
+  // differ only in the SAME_COLUMN bits.
   static constexpr constant int SAME_ROW_BIT_0 = 1, SAME_ROW_BIT_1 = 8;
   static constexpr constant int SAME_COLUMN_BIT_0 = 2, SAME_COLUMN_BIT_1 = 4, SAME_COLUMN_BIT_2 = 16;
   simdgroup_matrix<float, 8, 8> fragments[ROWS / 8][COLUMNS / 8];
@@ -15,7 +15,7 @@ struct Tile<32, ROWS, COLUMNS> {
   void set(int i, int j, float value) { fragments[i][j / 2].thread_elements()[j % 2] = value; }
 };
 
-// This Panel has one buffer in threadgroup memory. advance() fills it from the previous source and prefetches nothing.
+// This Panel has one buffer in threadgroup memory. advance fills it from the previous source and prefetches nothing.
 template <typename T, int ROWS, int COLUMNS, int STRIDE>
 struct Panel<32, T, ROWS, COLUMNS, STRIDE> {
   static constexpr constant bool PREFETCHES = false;

@@ -1,4 +1,4 @@
-// Tiles and panels of a simdgroup of one lane, for tiles.h. A CPU's compiler vectorizes the loops.
+// Tiles and panels of a simdgroup of one lane, for tiles.h. The compiler vectorizes the loops for a CPU.
 
 #define TILES_UNROLL _Pragma("clang loop unroll(full)")
 
@@ -45,7 +45,7 @@ struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
 };
 
 // add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum. Blocks of 8×8 elements of the product stay in
-// registers over all of INNER. Eight columns of the right-hand matrix, as floats, stay in the cache over all rows.
+// registers for all of INNER. Eight columns of the panel, converted to float, stay in the cache for all rows.
 template <bool TRANSPOSED, int ROWS, int INNER, int COLUMNS, typename T, int PANEL_ROWS, int PANEL_COLUMNS, int STRIDE>
 inline void add_product(
     thread Tile<1, ROWS, COLUMNS>& sum,
@@ -92,7 +92,7 @@ inline void add_product(
         }
       }
     }
-    // A separate loop, for the same reason.
+    // This loop is separate for the same reason.
     for (int m = 0; m < ROWS; m++) {
       for (int j = 0; j < 8; j++) {
         sum.elements[m][c + j] += products[m][j];

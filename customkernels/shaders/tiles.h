@@ -5,17 +5,17 @@
 // Code that uses nothing else is correct for every layout:
 //
 //   LANES = 32   fragments of 8×8, simdgroup_matrix, in the lane layout that MLX's own kernels rely on: two neighboring
-//                columns of a row per lane (tile_simdgroup.h). An executor whose matrix units have another shape
-//                defines MLXG_DEVICE_TILES and provides mlxg::tile, mlxg::panel, mlxg::operand and their products.
-//                Its products may round the left tile to T.
-//   LANES = 128  a simdgroup here is four of the device's. An executor with products for so many lanes defines
-//                MLXG_WARPGROUP_TILES. Its products are asynchronous: finish waits for them.
-//   LANES = 1    one thread has the whole tile: plain loops for a processor's vector units (tile_thread.h)
+//                columns of a row per lane (tile_simdgroup.h). A backend whose matrix units have another shape defines
+//                MLXG_DEVICE_TILES and provides mlxg::tile, mlxg::panel, mlxg::operand and their products. Its products
+//                may round the left tile to T.
+//   LANES = 128  a warpgroup: a simdgroup of these files consists of four simdgroups (warps) of the device. A backend
+//                with products for warpgroups defines MLXG_WARPGROUP_TILES. They are asynchronous; see finish.
+//   LANES = 1    one thread has the whole tile: plain loops for a CPU's vector units (tile_thread.h)
 //
-// A Panel is a tile of ROWS × COLUMNS elements of T, the right-hand operand of a product. An executor's panel may be
-// double-buffered (PREFETCHES). Its rows in device memory are STRIDE elements apart. With 32 lanes it lies in
-// threadgroup memory, SIZE elements; with one lane it stays in device memory. Every thread of `threads`, numbered by
-// thread_index, calls
+// A Panel is the right-hand operand of a product: a tile of ROWS × COLUMNS elements of T, whose rows in device memory
+// are STRIDE elements apart. With one lane it stays in device memory. Otherwise it is copied to threadgroup memory,
+// SIZE elements, which may include a second buffer for the next tile (PREFETCHES). Each of the `threads` threads that
+// share a panel calls, with its thread_index,
 //
 //   init(memory, first, rows, thread_index, threads)      once: `first` is the first source
 //   acquire(panels)                                       blocks until the current tiles are free and prefetched
@@ -24,9 +24,10 @@
 //                                                         prefetch `next` from here on
 //   commit(panels)                                        blocks until the current tiles are visible to all threads
 //
-// `rows` counts the rows of the source in the same call. Rows at or beyond it read as zero.
+// `rows` is the number of rows of the source in the same call. Rows at or beyond it read as zero.
 //
-// An Operand is a left-hand operand whose rows of T come from device memory. It multiplies transposed panels.
+// An Operand is the left-hand operand of a product with a transposed panel. It is loaded from rows of T in device
+// memory.
 
 #include "rows.h"
 #include <metal_simdgroup_matrix>
@@ -42,7 +43,7 @@ struct Operand {
   Tile<LANES, ROWS, COLUMNS> tile;
 };
 
-// A StoredOperand is an Operand that may lie in threadgroup memory: SIZE elements for each simdgroup, 0 if it does not.
+// A StoredOperand is an Operand that may be in threadgroup memory: SIZE elements for each simdgroup, or 0 if it is not.
 template <int LANES, typename T, int ROWS, int COLUMNS>
 struct StoredOperand : Operand<LANES, T, ROWS, COLUMNS> {
   static constexpr constant int SIZE = 0;
@@ -180,7 +181,7 @@ inline void commit(thread const PANEL& panel) {
   commit(panel, panel);
 }
 
-// multiply_add adds left · right to sum. The product is summed on its own first, so the error of a long sum grows with
+// multiply_add adds left · right to sum. The product is summed separately first, so the error of a long sum grows with
 // the number of panels and not with the number of their rows.
 template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
 inline void multiply_add(
@@ -201,8 +202,8 @@ inline void multiply_add_transposed(
   add_product<true>(sum, left.tile, right, lane);
 }
 
-// finish blocks until all products have been added to a tile. The `PENDING` products that began last may still run. A
-// kernel calls it before it reads the tile and before it overwrites the operands of the products.
+// finish blocks until all asynchronous products except the PENDING most recent ones are complete. A kernel calls it
+// before it reads a product's tile and before it overwrites a product's operands.
 template <int PENDING, int LANES, int ROWS, int COLUMNS>
 inline void finish(thread Tile<LANES, ROWS, COLUMNS>&) {}
 

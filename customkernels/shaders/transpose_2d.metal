@@ -8,8 +8,8 @@
 //   transpose_2d_blocks  A thread moves blocks of VEC × VEC elements through its registers. The blocks of a
 //                        simdgroup form a rectangle of 4 blocks along a row of x and 8 along a column.
 //   transpose_2d_direct  A thread copies its share of the elements from x to y without staging. It is for
-//                        matrices with a short axis. They would leave a tile almost empty, and their cache
-//                        lines stay cached from one column to the next.
+//                        matrices with a short axis. Their tiles would be almost empty, and their cache lines
+//                        stay cached from one column to the next.
 //
 // Launch. In transpose_2d and transpose_2d_blocks, x, y and z of the grid count the groups along a row of x,
 // along a column of x, and over the matrices. A group advances by the size of the grid, so any number of groups is
@@ -32,8 +32,8 @@
 
 #include "rows.h"
 
-// Returns the index in threadgroup memory of the tile element at row r and column c. The distance between two
-// rows is a multiple of 32 banks (of 4 bytes) plus one bank. After every 32 rows it is three banks more. Neighboring
+// Returns the index in threadgroup memory of the tile element at row r and column c. The distance between neighboring
+// rows is a multiple of 32 banks (of 4 bytes) plus one bank, and three banks more after every 32 rows. Neighboring
 // threads therefore access different banks along a row and across rows, for every vector size.
 template <typename T, int TILE>
 inline size_t tile_index(size_t r, size_t c) {
@@ -184,8 +184,8 @@ inline StripElement strip_element(uint index, uint length, uint others, uint str
 }
 
 // `length` and `others` are the axes of a matrix. With GATHERS, x is [length, others]: a thread reads x with the
-// stride `others` and writes y consecutively. Without, x is [others, length]: a thread reads x consecutively and
-// writes y with the stride `others`. A thread takes consecutive elements in strip order, see strip_element.
+// stride `others` and writes y consecutively. Without GATHERS, x is [others, length]: a thread reads x consecutively
+// and writes y with the stride `others`. A thread copies consecutive elements in strip order (strip_element).
 //
 // Example with GATHERS, length = 5, others = 2, strip = 3, and 2 threads with a share of 5 elements each. x_pq is
 // the element of x at position p and other q.

@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// Program is one variant of a kernel.
+// A Program is one variant of a kernel. A launch selects it by template arguments, dtypes and sizes.
 type Program struct {
 	File      string   // the shader file
 	Kernel    string   // the function's name
 	Arguments []string // template arguments as NAME=VALUE, dtypes and size classes of the inputs
-	// Signature differs between the variants of a kernel. It covers Arguments and the dtypes of the outputs.
+	// Signature identifies the variant among all variants of the kernel. It covers Arguments and the outputs' dtypes.
 	Signature string
-	// Compile compiles the variant if the current device compiles kernels ahead; otherwise it does nothing.
-	// Several goroutines may compile at once.
+	// Compile compiles the variant for the current device. On Metal it does nothing, because MLX compiles kernels at
+	// their first launch. Several goroutines may call it at once.
 	Compile func(context.Context) error
 }
 
@@ -24,8 +24,9 @@ var (
 	current atomic.Pointer[func(Program)]
 )
 
-// Collect calls f and returns the program of every launch in it. Nothing is compiled: launches return zeros, so f must
-// not depend on their values. Collect affects all goroutines: no other may launch kernels meanwhile.
+// Collect calls f and returns the program of every launch in f. It compiles nothing: launches return zeros, so f must
+// not depend on their values. Collect affects all goroutines: no other goroutine may launch kernels meanwhile. f must
+// not call Collect.
 func Collect(f func()) []Program {
 	mu.Lock()
 	defer mu.Unlock()
@@ -37,7 +38,7 @@ func Collect(f func()) []Program {
 	return list
 }
 
-// Current returns the function that receives programs during [Collect], otherwise nil.
+// Current returns the function that receives the programs of launches during [Collect]. At other times it returns nil.
 func Current() func(Program) {
 	if add := current.Load(); add != nil {
 		return *add

@@ -19,20 +19,20 @@ import (
 // defaultTimeout is the default of --timeout.
 const defaultTimeout = time.Minute
 
-// Command is the command line that checks kernels.
+// Command is the command line that checks kernels. The caller sets Program and Own; the flags set the other fields.
 type Command struct {
 	Flags
 	Strict    bool
 	Schedules int
-	Timeout   time.Duration
-	JSON      string
-	SARIF     string
+	Timeout   time.Duration // for all schedules of a launch together
+	JSON      string        // file, - for standard output, or "" for none
+	SARIF     string        // file, like JSON
 
-	Program string          // words of the shell that start the command
+	Program string          // shell words that start the command, for the examples and the replay line
 	Own     func() []Launch // launches to check without files; nil if files are required
 }
 
-// New returns the command. Its use line and short text are the caller's.
+// New returns the cobra command with the given use line and short description.
 func (c *Command) New(use, short string) *cobra.Command {
 	command := &cobra.Command{
 		Use: use, Short: short, Long: long,
@@ -89,7 +89,8 @@ func (c *Command) Validate(args []string) error {
 	return cli.CheckOutput("--sarif", c.SARIF)
 }
 
-// Run checks the launches and writes the reports.
+// Run checks the launches and writes the reports. It returns cli.ErrFailed if the run fails, and cli.ErrInterrupted
+// after a signal.
 func (c *Command) Run(s cli.Streams) error {
 	ctx, stop := cli.UntilSignal()
 	defer stop()
@@ -126,7 +127,8 @@ func (c *Command) Run(s cli.Streams) error {
 	return nil
 }
 
-// check runs the launches on several goroutines. It calls done for one kernel after the other, with all its launches.
+// check runs the launches on several goroutines. It calls done once per kernel with the results of all its launches,
+// in order and on the caller's goroutine.
 func (c *Command) check(ctx context.Context, launches []Launch, done func([]sanitizedLaunch)) {
 	type result struct {
 		report *sanitizer.Report

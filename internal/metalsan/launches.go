@@ -15,7 +15,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/cli"
 )
 
-// Launch is a launch of a kernel.
+// Launch is a kernel launch that a command can check. The functions of different launches may run concurrently.
 type Launch struct {
 	Kernel            string
 	File              string // empty for a kernel of this project
@@ -25,6 +25,7 @@ type Launch struct {
 	Source            func() (string, error) // the Metal text that MLX generates
 }
 
+// name returns the name that --case matches.
 func (l Launch) name() string { return l.Kernel + " " + l.Label }
 
 // LeftOut returns the end of a report: the kernels without a launch description, and the reason if launches are
@@ -113,7 +114,7 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 	}
 }
 
-// Flags select launches.
+// Flags holds the flags that select launches.
 type Flags struct {
 	Files   []string // shader files with launch descriptions
 	Include []string
@@ -140,7 +141,8 @@ func AddInclude(c *cobra.Command, p *[]string) {
 	}
 }
 
-// Check sets the files to the arguments. It returns an error if the flags are wrong.
+// Check sets Files to the arguments. It returns an error if a file is missing or a folder, or if --case is not a
+// regular expression.
 func (f *Flags) Check(args []string) error {
 	f.Files = args
 	for _, file := range f.Files {
@@ -165,7 +167,8 @@ func CheckShader(file string) error {
 	return err
 }
 
-// Launches returns the launches of the files. Without files it returns the launches of own.
+// Launches returns the launches of the files, or of own if there are no files. It keeps only launches that --case
+// matches. Failed files and kernels without a launch description are not filtered.
 func (f *Flags) Launches(own func() []Launch) Chosen {
 	var c Chosen
 	if len(f.Files) == 0 {

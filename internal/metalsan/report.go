@@ -9,7 +9,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
-// Report is the JSON report.
+// Report is the result of a run, in the form of the JSON report.
 type Report struct {
 	MLX       string `json:"mlx"`
 	Compiler  string `json:"compiler"`
@@ -176,9 +176,9 @@ func (r *Report) add(launches []sanitizedLaunch) string {
 	for _, failure := range failures {
 		text.WriteString(failure)
 	}
-	remark := func(what string, of func(sanitizedLaunch) string) {
+	remark := func(label string, of func(sanitizedLaunch) string) {
 		for _, g := range byRemark(launches, of) {
-			fmt.Fprintf(&text, "%s: %s (%s): %s\n", cmp.Or(first.File, first.Kernel), what, andMore(g.launches), g.text)
+			fmt.Fprintf(&text, "%s: %s (%s): %s\n", cmp.Or(first.File, first.Kernel), label, andMore(g.launches), g.text)
 		}
 	}
 	remark("outside MLX", func(l sanitizedLaunch) string { return l.UnsupportedByMLX })
@@ -319,13 +319,13 @@ func (r *Report) summary() string {
 	return text.String()
 }
 
-// Count returns a number with a noun in the singular or plural.
-func Count(n int, what string) string {
+// Count returns a number with its noun, such as "1 launch" or "2 launches".
+func Count(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	if strings.HasSuffix(what, "ch") {
-		return fmt.Sprintf("%d %ses", n, what)
+	if strings.HasSuffix(noun, "ch") {
+		return fmt.Sprintf("%d %ses", n, noun)
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }

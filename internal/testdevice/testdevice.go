@@ -1,7 +1,7 @@
 // Package testdevice selects the device of tests. Tests run on the CPU on every machine, because most of them test the
 // host executor, float64, or results with the accuracy of a CPU. If there is a GPU, tests that also apply to it run
-// there again, in a separate process. A package registers them with [AlsoOnGPU], or all of its tests with [AllOnGPU],
-// and its TestOnGPU calls [RunOnGPU]. RunOnGPU fails unless every registered test ran.
+// there again, in a separate process. A package registers them with [AlsoOnGPU], or all of its tests with [AllOnGPU].
+// Its TestMain calls [Main], and its TestOnGPU calls [RunOnGPU], which fails unless every registered test ran.
 //
 //	go test ./ops -gpu            only the registered tests, on the GPU
 //	go test ./ops -gpu -list .    their names, on any machine
@@ -51,13 +51,13 @@ func AlsoOnGPU(test func(*testing.T)) struct{} {
 	return struct{}{}
 }
 
-// AllOnGPU registers every test, fuzz target and example of the package. CPUOnly excludes one.
+// AllOnGPU registers every test, fuzz target and example of the package. A test that calls [CPUOnly] is skipped.
 func AllOnGPU() struct{} {
 	all = true
 	return struct{}{}
 }
 
-// CPUOnly skips a test in the process that runs on the GPU. The reason says why the test does not apply there.
+// CPUOnly skips a test in the process whose tests run on the GPU. The reason says why the test does not apply there.
 func CPUOnly(t testing.TB, reason string) {
 	t.Helper()
 	if os.Getenv(variable) != "" {
@@ -65,7 +65,7 @@ func CPUOnly(t testing.TB, reason string) {
 	}
 }
 
-// Main implements the TestMain of a package.
+// Main implements the TestMain of a package: it parses flags, sets the default device, runs the tests and exits.
 func Main(m *testing.M) {
 	flag.Parse()
 	if err := memorylimit.FromEnvironment(); err != nil {
@@ -130,7 +130,7 @@ func RunOnGPU(t *testing.T) {
 	}
 }
 
-// chosen returns the names of the registered tests. With -gpu, -test.run filters them.
+// chosen returns the names of the registered tests. With -gpu, only those that -test.run matches.
 func chosen(ctx context.Context) ([]string, error) {
 	names := slices.Clone(registered)
 	if all {
@@ -155,7 +155,7 @@ func chosen(ctx context.Context) ([]string, error) {
 
 var ended = regexp.MustCompile(`(?m)\x16--- (PASS|FAIL|SKIP): (\S+) \(`)
 
-// run runs the tests of these names in a process whose default device is MLX's, and returns its output and the
+// run runs the named tests in a process that keeps MLX's default device, the GPU. The report has the output and the
 // number of tests that ran. The error names the tests that did not run.
 func run(ctx context.Context, names []string) (report string, err error) {
 	// test2json marks the lines that report the end of a test.

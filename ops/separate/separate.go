@@ -1,6 +1,6 @@
-// Package separate has norms whose gradients take three kernels each. They compute the functions and gradients of
+// Package separate has norms whose gradients take three kernels each. They compute the same functions and gradients as
 // [ops.RMSNorm] and [ops.LayerNorm], but with up to twice the memory traffic. They exist to measure the gain of fusing
-// the kernels.
+// the kernels. Arguments, errors and goroutine rules are the same as in package ops.
 package separate
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/ops/internal/norms"
 )
 
-// RMSNorm is [ops.RMSNorm] with one kernel each for r = rsqrt(mean(x²)+eps) of every row, for dx and for dweight. r is
-// kept in float32. The gradient has twice the memory traffic of the fused one.
+// RMSNorm is [ops.RMSNorm] with three kernels for the gradient: one for r = rsqrt(mean(x²)+eps) of every row, one for
+// dx and one for dweight. r is kept in float32. The gradient has twice the memory traffic of the fused one.
 func RMSNorm(x, weight *mlxc.Array, eps float32) *mlxc.Array {
 	return norms.RMSNormSeparate(x, weight, eps)
 }

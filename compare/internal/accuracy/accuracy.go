@@ -17,7 +17,7 @@ type Errors struct {
 	// Max and Mean are the largest and the average absolute error. Both are 0 for a result without
 	// elements, and +Inf when Misplaced is not 0.
 	Max, Mean float64
-	// Misplaced counts the elements at which only one of result and truth is NaN or a given infinity.
+	// Misplaced counts the elements at which result and truth differ and at least one of them is NaN or infinite.
 	Misplaced int
 }
 
@@ -130,10 +130,10 @@ func (b Bound) Accepts(e Errors) bool {
 	return e.Misplaced == 0 && e.Max <= b.Max && e.Mean <= b.Mean
 }
 
-// Ratio compares the maximum errors of ours and of the peer: (ours + floor) / (peer + floor). Below
-// 1 ours is the more accurate. If the truth is all zero, there is no floor: the ratio is 1 if ours is no
-// worse and +Inf otherwise. An exact peer or an exact result of ours must not outweigh every other case.
-// It is NaN when the peer's errors are not usable.
+// Ratio compares the maximum errors of ours and of the peer: (ours + floor) / (peer + floor). Below 1 ours is the more
+// accurate. The floor limits the ratio if one side is exact, so that one case does not dominate a mean. If the truth is
+// all zero, the floor is 0, and the ratio is 1 if ours is no worse and +Inf otherwise. It is NaN if the peer's errors
+// are not usable.
 func Ratio(ours, peer Errors, floor float64) float64 {
 	switch {
 	case !peer.Usable():

@@ -10,8 +10,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
-// New returns an array of the values, each rounded to the nearest value of dtype. Values are in row-major order. In an
-// integer dtype NaN becomes the largest integer, and in a Bool array every value but 0 is true.
+// New returns an array of the values, which are in row-major order, rounded to dtype (to float16 and bfloat16 by way of
+// float32). dtype is float32, float16, bfloat16, float64, uint32, int32 or bool; another one gives an invalid array. In
+// an integer array NaN becomes the largest integer. In a bool array every value but 0 is true.
 func New(values []float64, dtype mlxc.DType, shape []int) *mlxc.Array {
 	switch dtype {
 	case mlxc.Float32:
@@ -54,7 +55,8 @@ func store[T mlxc.Element](values []float64, shape []int, convert func(float64) 
 	return mlxc.FromSlice(data, shape...)
 }
 
-// Float64s evaluates an array and returns its elements in row-major order, exactly.
+// Float64s evaluates an array and returns its elements in row-major order, exactly. It returns an error for a dtype
+// that [New] does not support.
 func Float64s(a *mlxc.Array) ([]float64, error) {
 	switch a.DType() {
 	case mlxc.Float16:

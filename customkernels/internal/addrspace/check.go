@@ -1,12 +1,12 @@
 // Package addrspace finds errors about address spaces that Apple's compiler reports, on machines without it.
 //
 // [Check] rewrites the complete text that MLX generates for a kernel into C++ for OpenCL, whose address spaces obey
-// the same rules. Lines keep their numbers. Clang reads the text behind the declarations of package prelude, and its
-// diagnostics are translated back to Metal's words. Nothing is compiled to code.
+// the same rules. Lines keep their numbers. Clang reads the declarations of package prelude and then the text, and its
+// diagnostics are translated back to Metal's words. Clang generates no code.
 //
-// The check never passes a text unread. It puts a violation into the kernel's body and another one behind the text,
-// and clang must report both. Any diagnostic that is not about address spaces makes the result incomplete
-// ([UncheckedError]).
+// The check does not accept a text that clang did not read completely. It inserts a violation into the kernel's body
+// and another one after the text, and clang must report both. Any diagnostic that is not about address spaces makes the
+// result incomplete ([UncheckedError]).
 package addrspace
 
 import (
@@ -32,8 +32,8 @@ type Finding struct {
 	Message string
 	// Notes are clang's notes, such as the candidates of a call.
 	Notes []string
-	// Ambiguous is set for a call of a Metal function that matches several overloads, which is no error about address
-	// spaces.
+	// Ambiguous is set for a call of a Metal function that matches several overloads, which is not an error about
+	// address spaces.
 	Ambiguous bool
 }
 

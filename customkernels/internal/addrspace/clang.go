@@ -152,7 +152,7 @@ func aboutSpaces(message string) bool {
 	return false
 }
 
-// pointees returns the address spaces behind a type's pointers, references and arrays.
+// pointees returns the address spaces to which a type's pointers, references and arrays refer.
 func pointees(kind string) string {
 	var spaces []string
 	space := "thread"

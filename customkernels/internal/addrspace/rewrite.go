@@ -13,7 +13,7 @@ type rewriter struct {
 	items []msl.Item
 	code  *msl.Code
 	edits msl.Edits
-	// anyReference omits the address space of references to const in thread memory.
+	// anyReference omits the address space of references to const in thread memory, so that they bind to any object.
 	anyReference bool
 	macros       map[string]bool // macros that the text defines
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// worker holds the runtime of the checker. The compiler of the shaders compiles it.
+// worker holds the C++ source of the checker's runtime. It is compiled on this machine, by the shaders' compiler.
 //
 //go:embed worker
 var worker embed.FS
@@ -47,8 +47,8 @@ var runtimeFlags = []string{
 	"-fno-stack-protector", "-fvisibility=hidden", "-w",
 }
 
-// linkFlags fix the addresses, so that program counters need no translation, and redirect memory copies to the
-// checker.
+// linkFlags link the program at fixed addresses, so that program counters need no translation, and redirect memory
+// copies to the checker's runtime.
 var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"}
 
 // variant selects how a shader is compiled: the initial content of local variables, and whether accesses are
@@ -95,7 +95,9 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 // builds holds the programs by key, with their debug information.
 var builds sync.Map
 
-// Build compiles a shader for the checker, or finds it in the cache. Errors are as in toolchain.Compile.
+// Build compiles a shader for the checker, or finds it in the cache. text is the translation unit of translate.Host.
+// The error is a *toolchain.CompileError if the compiler rejects the text, and toolchain.ErrNoCompiler without a
+// compiler. On systems other than Linux, Build returns an error.
 func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }
 
 // programFor returns the program of a variant.

@@ -1,9 +1,9 @@
-// Package checker runs a Metal shader on the CPU and finds races, errors of synchronization, accesses out of bounds
-// and other undefined behavior.
+// Package checker runs a Metal shader on the CPU and finds races, synchronization errors, out-of-bounds accesses and
+// other undefined behavior.
 //
 // The input is the shader as C++, from translate.Host. It is compiled with the instrumentation of -fsanitize=thread,
-// bounds, alignment and shift-exponent, and linked with a runtime of this package (folder worker) instead of the
-// sanitizers'. The result is a program that runs one launch under several schedules of its threads. It runs in a
+// bounds, alignment and shift-exponent, and linked with the runtime in folder worker in place of the sanitizers'
+// runtimes. The result is a program that runs one launch under several schedules of its threads. It runs in a
 // separate process, so that a crash or an endless loop in a shader does not affect the caller. The program writes
 // its findings, the outputs and the memory traffic to a file. Package checker maps program counters to lines of the
 // text by the program's debug information.

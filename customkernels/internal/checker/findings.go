@@ -12,8 +12,8 @@ const (
 	otherIsAtomic
 )
 
-// translate adds the worker's findings with lines instead of program counters. It drops findings that the lines or
-// the text refute.
+// translate appends the worker's findings to r, with lines in place of program counters. It drops findings that the
+// lines or the shader's text show to be false. located is [Launch.Located].
 func (p *Program) translate(r *Result, findings []wireFinding, located func(int) bool) error {
 	if len(findings) == 0 {
 		return nil
@@ -35,7 +35,8 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		}
 		switch f.Kind {
 		case Crash, Timeout:
-			// The exact place. In a function's prologue it is the next line, in a library the last access.
+			// w.PC is the interrupted instruction. If it has no line of the shader, as in a function's prologue or in a
+			// library, use the next line of the function, or else the last recorded access.
 			f.Path = symbols.locatedFrames(w.PC, located)
 			if len(f.Path) == 0 {
 				f.Path = symbols.frames(w.OtherPC - 1)
@@ -44,7 +45,7 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 				continue
 			}
 		default:
-			// These are return addresses. The byte before belongs to the call.
+			// These are return addresses. The byte before each belongs to the call.
 			f.Path = symbols.frames(w.PC - 1)
 			f.OtherPath = symbols.frames(w.OtherPC - 1)
 		}
@@ -63,7 +64,7 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		if f.Kind == DivergentBarrier && f.OtherThread >= 0 && slices.Equal(f.Path, f.OtherPath) {
 			continue // one barrier that the compiler duplicated
 		}
-		if f.Kind == DivergentReduction || f.Kind == BarrierAfterExit && !behind(f) {
+		if f.Kind == DivergentReduction || f.Kind == BarrierAfterExit && !lastAccessAfter(f) {
 			f.OtherPath = nil // only the last access of an ended thread
 		}
 		if f.Kind == BarrierAfterExit && (f.OtherPath != nil || !leavesEarly(p.text)) {
@@ -79,8 +80,8 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 	return nil
 }
 
-// alsoAccess reports whether g is the out-of-bounds access that the index f leads to. Such a finding says more than f,
-// so f is dropped.
+// alsoAccess reports whether g is the out-of-bounds access that follows from f, an index out of bounds. translate then
+// drops f, because g also has the buffer and the element.
 func (f Finding) alsoAccess(g Finding) bool {
 	return g.Kind == OutOfBounds && g.Slot >= 0 && slices.Equal(f.Path, g.Path)
 }
@@ -106,9 +107,9 @@ func mergeSample(r *Result, f Finding) bool {
 	return true
 }
 
-// behind reports whether the last access of the other thread lies behind the barrier, so that the thread skipped the
-// barrier and did not end before it.
-func behind(f Finding) bool {
+// lastAccessAfter reports whether the last access of the other thread comes after the barrier in the text. Such a
+// thread skipped the barrier; it did not return before it.
+func lastAccessAfter(f Finding) bool {
 	if len(f.Path) == 0 || len(f.OtherPath) == 0 {
 		return false
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// flexible reports whether a line indexes the last member of a structure that is declared with one element, through a
-// pointer, a reference or an array. Such a member, "uint data[1];", stands for as many elements as the memory holds.
-// The access itself is still checked against that memory.
+// flexible reports whether a line indexes a flexible array member: the last member of a structure, declared with one
+// element as in "uint data[1];". The structure must be accessed through a pointer, a reference or an array, so that
+// the member may extend to the end of the memory. The access itself is still checked against that memory.
 func flexible(text string, line int) bool {
 	tokens := slices.DeleteFunc(msl.Tokenize(text), func(t msl.Token) bool {
 		return t.Kind == msl.Comment ||

@@ -12,28 +12,29 @@ import (
 	"time"
 )
 
-// Buffer is an argument of a launch.
+// Buffer is a buffer argument of a launch.
 type Buffer struct {
 	Data     []byte // content before the launch; nil if uninitialized
 	Size     int    // in bytes
-	Cell     int    // bytes per shadow cell: the size of a number
-	Element  int    // bytes per index of the buffer
+	Cell     int    // bytes per shadow cell: the size of a scalar
+	Element  int    // bytes per element, as the kernel indexes the buffer
 	Writable bool
-	// Padding is the size in bytes of the longest unwritten range that may be padding within an element. Outputs may
-	// have such ranges.
+	// Padding is the size in bytes of the longest padding within an element. An unwritten range of an output of at most
+	// this size is no finding.
 	Padding int
 
 	expected []byte // expected output; nil if unknown
 }
 
-// Launch describes a launch.
+// Launch holds the arguments of [Program.Run].
 type Launch struct {
-	Grid, Threadgroup [3]int
-	Buffers           []Buffer
-	Schedules         int
-	Seed              uint64
-	Timeout           time.Duration
-	// Located reports whether a line of the text belongs to the shader, and not to the signature that MLX wrote.
+	Grid, Threadgroup [3]int        // threads; all must be positive, and a threadgroup has at most 1024
+	Buffers           []Buffer      // in the order of the kernel's parameters
+	Schedules         int           // orders of threads: ascending, descending, then random
+	Seed              uint64        // of the random orders
+	Timeout           time.Duration // for all schedules together
+	// Located reports whether a line of the text belongs to the shader, and not to the signature that MLX generated. If
+	// it is nil, every line does.
 	Located func(line int) bool
 }
 
@@ -49,7 +50,7 @@ type Finding struct {
 	Group, Thread           int
 	OtherGroup, OtherThread int // -1 for none
 	Schedule                int
-	Index, ArraySize        int64 // for an index out of the bounds of an array's type; otherwise 0
+	Index, ArraySize        int64 // for an index out of the bounds of an array type or vector; otherwise 0
 	Detail                  int   // depends on the kind, as in worker/protocol.h
 	Address                 uint64
 	Count                   int // occurrences; the elements of an UnwrittenOutput
@@ -68,7 +69,7 @@ type Result struct {
 	Slots     []Slot
 	Outputs   [][]byte // writable buffers after the first schedule; nil unless the launch finished
 	Schedules int      // finished schedules
-	// Difference is set if a schedule gave other bits than the first one.
+	// Difference is nil if the outputs of all finished schedules have the same bits.
 	Difference                                        *Difference
 	ThreadgroupMemory                                 int
 	Barriers, SIMDOperations, Segments, BankConflicts uint64
@@ -81,10 +82,12 @@ type Difference struct {
 	Offset         int64
 }
 
-// grace is the time beyond the timeout in which the worker reports its position.
+// grace is the additional time after the timeout in which the worker reports its position.
 const grace = 5 * time.Second
 
-// Run runs a launch in a separate process. It blocks until the process ends.
+// Run runs a launch in a separate process, and blocks until the process ends. Goroutines may call it concurrently. A
+// crash or a timeout of the shader is a finding and not an error. An error means that the worker did not run, that it
+// rejected the launch, or that ctx ended.
 func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 	r, err := p.run(ctx, l)
 	if err != nil {
@@ -93,7 +96,7 @@ func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 	return r, p.findUninitialized(ctx, l, r)
 }
 
-// run runs a launch once, without the search for uninitialized local variables.
+// run is Run without the search for uninitialized local variables.
 func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	dir, err := os.MkdirTemp("", "mlxgrad-checked-")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Frame is a place in the shader's text. A path of frames leads from an access outwards to the kernel.
+// Frame is a position in the shader's text. A path lists the frames from an access outwards to the kernel.
 type Frame struct {
 	Function string
 	Line     int // line of the translation unit
@@ -181,7 +181,7 @@ func (s *symbols) frames(pc uint64) []Frame {
 		return 0
 	})
 	if found {
-		// The last row of an address is valid.
+		// The line table may have several rows for one address. The last one is valid.
 		for i+1 < len(s.lines) && s.lines[i+1].Address == pc {
 			i++
 		}

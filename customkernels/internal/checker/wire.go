@@ -68,7 +68,7 @@ const (
 	statusRefused
 )
 
-// none is the number that stands for no thread.
+// none is the number of no thread.
 const none = 1<<32 - 1
 
 // writeLaunch writes the worker's input file.
@@ -123,7 +123,7 @@ func flag(b bool) uint32 {
 	return 0
 }
 
-// readResult reads the worker's result file.
+// readResult reads the worker's result file. outputs holds the content of all writable buffers, one after the other.
 func readResult(path string) (h resultHeader, slots []slotResult, findings []wireFinding, outputs []byte, err error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -135,7 +135,7 @@ func readResult(path string) (h resultHeader, slots []slotResult, findings []wir
 	}
 	const most = 1 << 16
 	if h.Magic != magic || h.Version != version || h.Slots > most || h.Findings > most {
-		return h, nil, nil, nil, errors.New("the file is no result of this version")
+		return h, nil, nil, nil, errors.New("the file is not a result of this version of the worker")
 	}
 	slots, findings = make([]slotResult, h.Slots), make([]wireFinding, h.Findings)
 	for _, part := range []any{slots, findings} {

@@ -30,6 +30,7 @@ import (
 	_ "github.com/mlxgrad/mlxgrad/mlxc" // which loads libmlxg
 )
 
+// maxInputs is the largest number of inputs, and of buffers, of a kernel.
 const maxInputs = 64
 
 var libraries = toolchain.Cache[*Library]{Load: load}

@@ -14,7 +14,7 @@ import (
 )
 
 // The limits of one compilation. The largest kernels of this project and of MLX take half a minute on an idle core and
-// less than 1 GiB. The rest is for slow and busy machines.
+// less than 1 GiB. Slow and busy machines need more.
 const (
 	Time   = 10 * time.Minute
 	Memory = 4 << 30 // bytes of address space of each process; Linux only

@@ -60,7 +60,7 @@ var HostHash = func() [sha256.Size]byte {
 }()
 
 // WriteHost writes the headers for the host into dir, without subfolders, and a file for each of Metal's names of the
-// library. The folder must not hold a folder simd.
+// library. dir must not contain a folder simd.
 func WriteHost(dir string) error {
 	for _, f := range hostHeaders {
 		if err := os.WriteFile(filepath.Join(dir, f.name), f.text, 0o600); err != nil {

@@ -25,7 +25,7 @@ var PositionTypes = map[string]string{
 	"threads_per_threadgroup":             "uint3",
 }
 
-// dtypes maps the element types of MSL that are MLX dtypes to MLX's names in generated texts.
+// dtypes maps MSL's names of element types to the names that MLX uses for its dtypes in generated texts.
 var dtypes = map[string]string{
 	"bool": "bool", "bfloat": "bfloat16_t", "half": "float16_t", "float": "float",
 	"int8_t": "int8_t", "int16_t": "int16_t", "int32_t": "int32_t", "int64_t": "int64_t",
@@ -37,5 +37,5 @@ var dtypes = map[string]string{
 }
 
 // DType returns MLX's name of an MSL element type in generated texts, for example "float16_t" for half. It returns ""
-// for a type that is no MLX dtype.
+// for a type that is not an MLX dtype.
 func DType(element string) string { return dtypes[element] }

@@ -6,15 +6,14 @@
 //
 // Three layers build on each other:
 //
-//   - [Tokenize] splits a text into tokens. Tokens and the white space between them are the text again, byte for
+//   - [Tokenize] splits a text into tokens. The tokens and the white space between them make up the text, byte for
 //     byte.
 //   - [Structure] matches the brackets, drops the branches that the preprocessor excludes, and lists the declarations
 //     ([Item]). [Code] finds the words that are address-space qualifiers.
 //   - The parser reads kernels from the items, and refuses constructs that Metal does not have.
 //
-// Package translate rewrites texts for MLX, for the host and for CUDA. Package addrspace rewrites them for clang. All
-// of these edit tokens in place with [Edits], so the token layer is exported. Every translator needs tokens, brackets,
-// items and qualifiers, so another package boundary would not export less.
+// Package translate rewrites texts for MLX, for the host and for CUDA. Package addrspace rewrites them for clang. Both
+// edit tokens in place with [Edits], so the token layer is exported.
 //
 // Every problem with a shader is an [*Error] with file, line, column and advice. No input makes the package panic.
 package msl

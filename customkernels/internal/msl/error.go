@@ -2,8 +2,8 @@ package msl
 
 import "fmt"
 
-// Position is a place in a file. Line and Column count from 1, Column in bytes. Offset counts bytes from 0. The zero
-// Position is an unknown place.
+// Position is a position in a file. Line and Column count from 1, Column in bytes. Offset counts bytes from 0. The zero
+// Position is unknown.
 type Position struct {
 	File   string
 	Offset int

@@ -49,12 +49,12 @@ type Kernel struct {
 	MaxThreads int
 	// Body is the text between the function's braces, byte for byte.
 	Body string
-	// BodyPos is the position of the first byte behind the opening brace.
+	// BodyPos is the position of the first byte after the opening brace.
 	BodyPos Position
 	// Header is the text that this kernel depends on: the file, with the text of included files in place of the
-	// #include lines. These parts are blank, so that lines keep their numbers: all kernels and their instantiations,
-	// includes of Metal's own headers, "using namespace metal", and the text behind the kernel. The text behind stays
-	// if the text before the kernel declares a function without a body, which may be defined behind the kernel.
+	// #include lines. Blanks replace these parts, so that lines keep their numbers: all kernels and their
+	// instantiations, includes of Metal's own headers, "using namespace metal", and the text after the kernel. The text
+	// after the kernel stays if a function is declared without a body before it, because the definition may follow.
 	Header string
 	// Constants holds the function constants that Header declares.
 	Constants []FunctionConstant
@@ -94,7 +94,7 @@ const (
 	Threadgroup AddressSpace = "threadgroup"
 )
 
-// Buffer is a pointer or reference argument in device or constant memory.
+// Buffer is a kernel's pointer or reference argument in device or constant memory.
 type Buffer struct {
 	Name      string
 	Pos       Position
@@ -108,7 +108,7 @@ type Buffer struct {
 	Index     int    // n of [[buffer(n)]]; -1 if there is none
 	Slot      int    // Index, or the lowest free number if Index is -1
 	// Implicit is set for an argument that MLX adds itself: the shape, strides or number of dimensions of an input.
-	// It is the name of that input: "x" for x_shape, x_strides and x_ndim. Such a buffer is no input of a launch.
+	// It is the name of that input: "x" for x_shape, x_strides and x_ndim. Such a buffer is not an input of a launch.
 	Implicit string
 }
 

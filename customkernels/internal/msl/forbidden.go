@@ -25,9 +25,8 @@ var (
 	deniedPragmas  = map[string]bool{"include_alias": true, "omp": true, "redefine_extname": true, "weak": true}
 )
 
-// forbidden rejects compiler constructs that are not part of Metal and with which a text can escape the checker or
-// run code before its kernel. It does not expand macros that paste names together: shader text is code, and checking
-// it is no sandbox.
+// forbidden rejects compiler extensions that let a shader escape the checker or run code before its kernel. It is not a
+// sandbox: it does not expand macros, so it misses names that a macro pastes together.
 func (s *Structure) forbidden(items []Item) error {
 	for i, t := range s.All {
 		if s.Excluded[i] || t.Kind == Comment {
@@ -66,7 +65,7 @@ func (s *Structure) external(items []Item) error {
 	return nil
 }
 
-// next returns the token behind token i of All and its index, without comments. It is empty at the end of a
+// next returns the token after token i of All and its index. It skips comments. The token is empty at the end of a
 // directive.
 func (s *Structure) next(i int) (int, Token) {
 	for j := i + 1; j < len(s.All); j++ {
@@ -85,13 +84,13 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 	j, next := s.next(i)
 	refuse := func(format string, args ...any) error { return Errorf(s.Position(t), format, args...) }
 	if wordSplit(s.Text, t, next) {
-		return refuse("the word %s continues behind a line continuation; write it on one line", t.Text)
+		return refuse("the word %s continues after a line continuation; write it on one line", t.Text)
 	}
 	switch {
 	case t.Is("asm") || t.Is("__asm") || t.Is("__asm__"):
 		return refuse("Metal has no assembly; remove %s", t.Text)
 	case t.Is("__declspec"):
-		return refuse("%s is no part of Metal; remove it", t.Text)
+		return refuse("%s is not part of Metal; remove it", t.Text)
 	case t.Is("extern") && next.Kind == String && t.Directive != 0:
 		return refuse(externC)
 	case t.Is("__attribute__") || t.Is("__attribute"):
@@ -109,7 +108,7 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 		content := strings.Trim(strings.TrimLeft(text.Text, "LuU8R"), `"()`)
 		return s.pragma(t, Tokenize(strings.ReplaceAll(content, `\"`, `"`)))
 	case t.Is("%") && next.Is(":") && next.Offset == t.End():
-		return refuse("%%: stands for # in C++ and is no part of Metal; write #")
+		return refuse("%%: stands for # in C++ and is not part of Metal; write #")
 	case s.BeginsDirective(i):
 		switch name, words := s.Directive(i); {
 		case name == "pragma":

@@ -20,7 +20,7 @@ func (p *parser) header(k *Kernel) {
 		}
 	}
 	if !prototypes {
-		blanks = append(blanks, p.textBehind(end)...)
+		blanks = append(blanks, p.textAfter(end)...)
 	}
 	k.Header = p.blanked(blanks)
 }
@@ -102,8 +102,8 @@ func (p *parser) kernelMacros() map[string]bool {
 	return makers
 }
 
-// textBehind returns the pieces behind an offset, except the #endif lines of conditionals that begin before it.
-func (p *parser) textBehind(offset int) []span {
+// textAfter returns the pieces after an offset, except the #endif lines of conditionals that begin before it.
+func (p *parser) textAfter(offset int) []span {
 	var spans []span
 	depth, start := 0, offset
 	for i, t := range p.All {
@@ -125,8 +125,8 @@ func (p *parser) textBehind(offset int) []span {
 	return append(spans, span{start, len(p.Text)})
 }
 
-// blanked returns the text with the spans blanked and without white space at its end. Newlines stay, so that lines
-// keep their numbers.
+// blanked returns the text with blanks in place of the spans and without white space at its end. Newlines stay, so that
+// lines keep their numbers.
 func (p *parser) blanked(spans []span) string {
 	text := []byte(p.Text)
 	for _, s := range spans {

@@ -41,8 +41,8 @@ func (in *includer) begin(file string, line, offset int) {
 	in.lines = append(in.lines, Position{File: file, Line: line, Column: 1, Offset: offset})
 }
 
-// paste adds a file that is included within the given branches of conditionals. Branch 0 is one that the first
-// inclusion of the file always takes.
+// paste adds a file that is included within the given branches of conditionals. Branch 0 is the body of an include
+// guard, which the first inclusion of the file always takes.
 func (in *includer) paste(name, text string, branches []int) error {
 	s := &Structure{file: name, Text: text, All: Tokenize(text)}
 	off, _, err := s.conditionals(nil)
@@ -85,11 +85,11 @@ func (in *includer) paste(name, text string, branches []int) error {
 		case s.Excluded[i]:
 		case word == "pragma" && slices.Equal(words, []string{"once"}), word == "line",
 			word != "" && IsDigit(word[0]):
-			// A line number of another file would misplace every message.
+			// A #line directive would give every message a wrong position.
 			write(t.Offset, true)
 			write(s.All[end-1].End(), false)
 		case word == "include_next" || word == "embed":
-			return Errorf(s.Position(t), "#%s is no part of Metal; write #include \"name.h\" for a file of yours", word)
+			return Errorf(s.Position(t), "#%s is not part of Metal; write #include \"name.h\" for a file of yours", word)
 		case word == "include" || word == "import":
 			j := slices.IndexFunc(s.All[i:end], func(t Token) bool { return t.Kind == HeaderName })
 			if j < 0 {
@@ -130,7 +130,7 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 		return false, Errorf(at, "MLX's own headers cannot be included in a shader file; copy the declarations that the "+
 			"shader uses from %s", header.Text)
 	case strings.HasPrefix(header.Text, "<"):
-		return false, Errorf(at, "%s is no header of Metal; write #include %q for a file of yours", header.Text, name)
+		return false, Errorf(at, "%s is not a header of Metal; write #include %q for a file of yours", header.Text, name)
 	}
 	if path.IsAbs(name) {
 		return false, Errorf(at, "%s is an absolute path; write it relative to the folder of the including file",
@@ -149,7 +149,7 @@ func (in *includer) include(s *Structure, header Token, branches []int) (pasted 
 	var src []byte
 	info, err := fs.Stat(in.fsys, name)
 	if err == nil && !info.Mode().IsRegular() {
-		return false, Errorf(at, "%s is no regular file: devices, pipes and folders cannot be included", header.Text)
+		return false, Errorf(at, "%s is not a regular file: devices, pipes and folders cannot be included", header.Text)
 	}
 	if err == nil {
 		src, err = fs.ReadFile(in.fsys, name)

@@ -166,7 +166,7 @@ func TestIncludeProblems(t *testing.T) {
 		},
 		"in angles": {
 			map[string]string{"d/f.metal": "#include <a.h>\n" + user, "d/a.h": ""},
-			"d/f.metal:1:10", `<a.h> is no header of Metal; write #include "a.h"`,
+			"d/f.metal:1:10", `<a.h> is not a header of Metal; write #include "a.h"`,
 		},
 		"once under a condition": {
 			map[string]string{

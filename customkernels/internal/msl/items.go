@@ -26,7 +26,7 @@ type Item struct {
 	Kind       ItemKind
 	First      int // index of the first token
 	Last       int // index of the last token
-	Start      int // index behind the headers "template <…>"
+	Start      int // index of the token after the headers "template <…>"
 	Header     int // '<' of the first template header; -1 if there is none
 	Open       int // '{' of the body or the members; -1 if there is none
 	Params     int // '(' of a function's parameters; -1 if there is none
@@ -125,8 +125,8 @@ func (w *itemWalker) namespace(i, end int) (body int, names []string, ok bool) {
 	return 0, nil, false
 }
 
-// beginsItem holds keywords that begin a declaration. Behind a ')' at namespace scope they show that the tokens
-// before them are a macro call without a semicolon.
+// beginsItem holds keywords that begin a declaration. After a ')' at namespace scope they show that the tokens before
+// them are a macro call without a semicolon.
 var beginsItem = map[string]bool{
 	"template": true, "kernel": true, "struct": true, "class": true, "union": true, "namespace": true,
 	"using": true, "typedef": true, "inline": true, "static": true, "constexpr": true, "enum": true,
@@ -212,7 +212,7 @@ func (w *itemWalker) item(i, end int, scope ScopeKind) Item {
 			case "struct", "class", "union":
 				class = class || it.Params < 0 && !assigned
 			case "enum":
-				assigned = true // enumerators are no members
+				assigned = true // enumerators are not members
 			}
 		}
 		it.Last = j

@@ -41,13 +41,14 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 			}
 		case t.Is("*") || t.Is("&"):
 			if pointer || reference {
-				return p.ErrorAt(i, "a pointer to a pointer cannot be a kernel's argument; pass one array each")
+				return p.ErrorAt(i, "a pointer to a pointer cannot be a kernel's argument; declare an argument for "+
+					"each buffer")
 			}
 			pointer, reference = t.Is("*"), t.Is("&")
 		case t.Is("="):
 			return p.ErrorAt(i, "a kernel's argument cannot have a default value; remove it")
 		case t.Is("["):
-			return p.ErrorAt(i, "an array of arguments is not supported; pass one array each")
+			return p.ErrorAt(i, "an array of arguments is not supported; declare an argument for each buffer")
 		case t.Is("<"):
 			next := p.SkipAngles(i, end)
 			if next == i {

@@ -11,9 +11,9 @@ import (
 // that file, whose path is relative to the folder of the including file. Each file is read once, as with #pragma
 // once.
 //
-// A shader without a kernel is an error, and so is everything that a launch cannot express. Constructs of C++
-// compilers that can escape the checker or run before a kernel are errors too, such as assembly and most of
-// __attribute__. Every error, except a failure to open the file itself, is an [*Error] with its position in the right
+// A shader without a kernel is an error, and so is a kernel that a launch cannot express. Compiler extensions that let
+// a shader escape the checker or run code before a kernel are errors too, such as assembly and most of __attribute__.
+// Every error, except a failure to open the file itself, is an [*Error] with its position in the file or in an included
 // file.
 //
 // Parse runs no preprocessor. It leaves out branches that the text itself excludes, such as "#if 0" or "#if

@@ -191,7 +191,7 @@ func (s *Structure) BeginsDirective(i int) bool {
 	return t.Is("#") && t.Directive != 0 && (i == 0 || s.All[i-1].Directive != t.Directive)
 }
 
-// DirectiveEnd returns the index in All behind the directive to which token i of All belongs.
+// DirectiveEnd returns the index in All of the first token after the directive that contains token i of All.
 func (s *Structure) DirectiveEnd(i int) int {
 	number := s.All[i].Directive
 	for i < len(s.All) && s.All[i].Directive == number {
@@ -268,8 +268,8 @@ func (s *Structure) IsAttribute(i int) bool {
 // linear.
 const maxAngles = 512
 
-// SkipAngles returns the index behind the template arguments whose '<' is token i. It returns i if no '>' matches
-// before end.
+// SkipAngles returns the index of the token after the template arguments whose '<' is token i. It returns i if no '>'
+// matches before end.
 func (s *Structure) SkipAngles(i, end int) int {
 	depth := 0
 	for j := i; j < end && j < i+maxAngles; j++ {

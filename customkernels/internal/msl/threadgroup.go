@@ -54,7 +54,7 @@ func (s *Structure) ThreadgroupVariables(c *Code, items []Item) ([]ThreadgroupVa
 	return found, nil
 }
 
-// pointerFollows reports whether the specifiers behind token i end in a pointer or reference.
+// pointerFollows reports whether the specifiers after token i end in a pointer or reference.
 func (c *Code) pointerFollows(i int) bool {
 	steps := 0
 	for j := c.Step(i, 1); j >= 0 && steps < maxSpecifiers; j = c.Step(j, 1) {

@@ -18,7 +18,7 @@ const (
 )
 
 // Token is one piece of a text. Text holds its exact bytes. Only white space and line continuations lie between
-// tokens, so tokens and gaps together are the text again, byte for byte.
+// tokens, so tokens and gaps together make up the text, byte for byte.
 type Token struct {
 	Kind      Kind
 	Text      string
@@ -28,7 +28,7 @@ type Token struct {
 	Directive int // number of the directive, from 1; 0 outside of directives
 }
 
-// End returns the offset behind the token.
+// End returns the offset of the byte after the token.
 func (t Token) End() int { return t.Offset + len(t.Text) }
 
 // Is reports whether the token is this punctuator or identifier.
@@ -36,7 +36,7 @@ func (t Token) Is(text string) bool {
 	return t.Text == text && (t.Kind == Punct || t.Kind == Identifier)
 }
 
-// Tokenize splits a text into tokens. It accepts any input: bytes that are no token of MSL become tokens of kind
+// Tokenize splits a text into tokens. It accepts any input: bytes that form no token of MSL become tokens of kind
 // [Invalid].
 func Tokenize(text string) []Token {
 	l := lexer{text: text, line: 1, lineStart: true}
@@ -61,7 +61,7 @@ type lexer struct {
 	tokens []Token
 }
 
-// peek returns the byte at a distance, or 0 behind the end.
+// peek returns the byte at a distance from the current one, or 0 beyond the end.
 func (l *lexer) peek(distance int) byte {
 	if l.at+distance < len(l.text) {
 		return l.text[l.at+distance]

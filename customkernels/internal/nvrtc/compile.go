@@ -11,7 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
-// A Target is what a program is compiled for.
+// A Target is the GPU architecture that a program is compiled for.
 type Target struct {
 	name string // sm_90a, or compute_120 for PTX
 	ptx  bool
@@ -20,9 +20,9 @@ type Target struct {
 // String returns the name of the architecture.
 func (t Target) String() string { return t.name }
 
-// Target returns the target for a GPU with a compute capability. From 9.0 on it has the instructions of exactly this
-// GPU, such as wgmma in sm_90a. If NVRTC does not know the GPU, the target is PTX for the nearest older one, which the
-// driver compiles for the GPU.
+// Target returns the target for a GPU of compute capability major.minor. From 9.0 on it is the architecture-specific
+// target, such as sm_90a with wgmma, whose code runs only on this architecture. If NVRTC does not know the GPU, the
+// target is PTX for the newest older architecture, and the driver compiles the PTX for the GPU.
 func (c *Compiler) Target(major, minor int) (Target, error) {
 	capability := 10*major + minor
 	if slices.Contains(c.archs, capability) {
@@ -41,8 +41,7 @@ func (c *Compiler) Target(major, minor int) (Target, error) {
 		major, minor, c.archs[0]/10, c.archs[0]%10)
 }
 
-// Prelude begins every program. It declares the names that MLX's prelude for CUDA kernels declares and that package
-// metalstd uses.
+// Prelude begins every program. It declares the names of MLX's prelude for CUDA kernels that package metalstd uses.
 const Prelude = `#include <cuda_fp16.h>
 #include <cuda_bf16.h>
 typedef signed char int8_t;
@@ -63,14 +62,14 @@ var (
 // Compilations returns the number of programs that NVRTC has compiled in this process.
 func Compilations() int { return int(compilations.Load()) }
 
-// cacheFormat is part of the key of a program. Change it with the form of the files in the cache.
+// cacheFormat is part of the key of a program. Change it when the format of cached files changes.
 const cacheFormat = "nvrtc 1"
 
 // Compile returns the code of a program for a target: a cubin or PTX. It comes from this process, from the cache on
-// disk or from NVRTC. source follows Prelude. kernel names the kernel in errors.
+// disk or from NVRTC. The program is Prelude followed by source. Errors name the kernel.
 //
-// Callers with the same source and target share one compilation; programs with different ones are compiled in parallel.
-// The error is a *toolchain.CompileError if NVRTC rejects the program.
+// Callers with the same source and target share one compilation. Other programs are compiled in parallel. Compile
+// returns early if ctx ends, but NVRTC continues. The error is a *toolchain.CompileError if NVRTC rejects the program.
 func (c *Compiler) Compile(ctx context.Context, target Target, kernel, source string) ([]byte, error) {
 	options := []string{"--gpu-architecture=" + target.name, "--device-as-default-execution-space"}
 	source = Prelude + source
@@ -92,7 +91,7 @@ func (c *Compiler) Compile(ctx context.Context, target Target, kernel, source st
 	})
 }
 
-// identify sets the identity: the version, and size of the library, and the text of the headers.
+// identify sets the identity, a hash of the library's version and size and of the headers' texts.
 func (c *Compiler) identify() error {
 	info, err := os.Stat(c.path)
 	if err != nil {

@@ -29,8 +29,8 @@ typedef struct {
   int (*ptx)(program, char*);
 } api;
 
-// open_library fills f with the functions of a library and returns the library's path, or NULL and an error.
-// With only_loaded, it does not load a library.
+// open_library fills f with the functions of a library and returns the library's path. If it fails, it returns NULL and
+// sets err. With only_loaded, a library that is not loaded yet is an error.
 static const char* open_library(const char* name, int only_loaded, api* f, const char** err) {
   void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL | (only_loaded ? RTLD_NOLOAD : 0));
   if (!library) {
@@ -77,7 +77,7 @@ static int get_count(const api* f, int* n) { return f->count(n); }
 static int get_supported(const api* f, int* list) { return f->supported(list); }
 static const char* get_message(const api* f, int code) { return f->message(code); }
 
-// output is allocated with malloc.
+// An output of NVRTC. data is allocated with malloc, and the caller frees it.
 typedef struct {
   char* data;
   size_t size;
@@ -90,7 +90,7 @@ static int take(output* out, program p, int (*size)(program, size_t*), int (*get
   return get(p, out->data);
 }
 
-// compile returns a code of NVRTC, and 6, that of a failed compilation, with a log.
+// compile returns NVRTC's result code. If NVRTC rejects the program, log holds its messages.
 static int compile(const api* f, const char* source, const char* name, int n, const char* const* options, int as_ptx,
                    output* code, output* log) {
   program p;
@@ -125,15 +125,15 @@ type Compiler struct {
 	api          C.api
 	path         string
 	major, minor int
-	archs        []int // compute capabilities such as 90, in ascending order
-	include      string
+	archs        []int  // compute capabilities such as 90, in ascending order
+	include      string // folder of CUDA's headers
 	identity     string // of the library and the headers, in cache keys
 }
 
-// ErrNotLoaded is the error of a process without NVRTC.
+// ErrNotLoaded is the error of [Loaded] if this process has not loaded NVRTC.
 var ErrNotLoaded = errors.New("NVRTC is not loaded: MLX for CUDA loads libnvrtc.so.13 or libnvrtc.so.12")
 
-// Loaded returns the NVRTC that MLX loaded into this process.
+// Loaded returns the NVRTC that MLX loaded into this process, or ErrNotLoaded.
 func Loaded() (*Compiler, error) {
 	for _, name := range []string{"libnvrtc.so.13", "libnvrtc.so.12"} {
 		if c, err := open(name, true); !errors.Is(err, ErrNotLoaded) {
@@ -145,7 +145,7 @@ func Loaded() (*Compiler, error) {
 
 // Open loads the NVRTC library in a file.
 func Open(path string) (*Compiler, error) {
-	// NVRTC loads a second library by name only. It is found if it is loaded.
+	// NVRTC loads its builtins library by name, without a folder. That succeeds if the library is already loaded.
 	builtins, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "libnvrtc-builtins.so*"))
 	for _, name := range builtins {
 		text := C.CString(name)
@@ -156,7 +156,7 @@ func Open(path string) (*Compiler, error) {
 }
 
 func open(name string, onlyLoaded bool) (*Compiler, error) {
-	runtime.LockOSThread() // the error of dlopen is the thread's
+	runtime.LockOSThread() // dlerror returns the error of the calling thread
 	defer runtime.UnlockOSThread()
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
@@ -206,7 +206,7 @@ func (c *Compiler) failure(function string, rc C.int) error {
 // String returns the path and version of the library.
 func (c *Compiler) String() string { return fmt.Sprintf("%s (NVRTC %d.%d)", c.path, c.major, c.minor) }
 
-// compile returns the code of a program. log has NVRTC's messages if it rejects the program.
+// compile returns the code of a program. If NVRTC rejects the program, log holds its messages and err is nil.
 func (c *Compiler) compile(source, name string, options []string, ptx bool) (code []byte, log string, err error) {
 	texts := make([]*C.char, len(options))
 	for i, option := range options {
@@ -235,10 +235,10 @@ func (c *Compiler) compile(source, name string, options []string, ptx bool) (cod
 	return C.GoBytes(unsafe.Pointer(out.data), C.int(out.size)), "", nil
 }
 
-// header is a file of the folder of headers, which marks it.
+// header is the name of a CUDA header. The folder that contains it is the folder of CUDA's headers.
 const header = "cuda_fp16.h"
 
-// ErrNoHeaders is the error without CUDA's headers, which kernels include.
+// ErrNoHeaders is the error if CUDA's headers, which kernels include, are not found.
 var ErrNoHeaders = errors.New("CUDA's headers are not found: set CUDA_HOME to a CUDA toolkit, or to the folder " +
 	"nvidia/cu13 of the official Python packages (nvidia-cuda-runtime, nvidia-cuda-nvrtc), so that its " +
 	"include/" + header + " is there")

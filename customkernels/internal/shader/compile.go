@@ -10,8 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// Compile calls compile with the C++ source of a text and returns its result. If the compiler finds no common type for
-// the two operands of a conditional operator, Compile converts the operands and calls compile again.
+// Compile calls compile with source, the C++ translation of text, and returns its result. If the compiler finds no
+// common type for the two values of a conditional operator, Compile converts the values and calls compile again.
 func Compile[P any](text string, source *translate.HostSource, compile func(source string) (P, error)) (P, error) {
 	var lines []int
 	for {

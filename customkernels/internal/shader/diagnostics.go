@@ -26,7 +26,7 @@ func (k *Kernel) MapParseError(text string, err error) error {
 
 var compilerLine = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):(\d+): (?:fatal )?error: (.*)$`)
 
-// MetalText is the name by which NVRTC reports lines of the text that MLX generates.
+// MetalText is the file name that NVRTC reports for lines of the text that MLX generates.
 const MetalText = "generated.metal"
 
 var nvrtcLine = regexp.MustCompile(`(?m)^generated\.metal\((\d+)\): (?:catastrophic )?error: (.*)$`)

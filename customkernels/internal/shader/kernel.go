@@ -100,7 +100,7 @@ func pads(parsed *msl.Kernel, inputs []*msl.Buffer) []bool {
 	return padded
 }
 
-// One shape of each size class. MLX declares an input equally for all shapes of a class.
+// One shape of each size class. MLX generates one declaration of an input for all shapes of a class.
 var (
 	ScalarShape = []int{}
 	SmallShape  = []int{1}

@@ -13,21 +13,22 @@ import (
 // to the function.
 type Option func(*msl.Kernel) (translate.MLXOption, error)
 
-// ThreadgroupSize sets the number of elements of a [[threadgroup(n)]] argument. MLX has no such arguments: the kernel
-// has a threadgroup array of this size in its place.
+// ThreadgroupSize sets the number of elements of a [[threadgroup(n)]] argument. MLX has no such arguments, so the
+// kernel declares a threadgroup array of this size instead.
 func ThreadgroupSize(argument string, elements int) Option {
 	return func(k *msl.Kernel) (translate.MLXOption, error) {
 		if !slices.ContainsFunc(k.Threadgroup, func(a msl.ThreadgroupArgument) bool { return a.Name == argument }) {
 			return nil, fmt.Errorf("there is no threadgroup argument %s to size", argument)
 		}
 		if elements < 1 {
-			return nil, fmt.Errorf("the threadgroup argument %s cannot have %d elements", argument, elements)
+			return nil, fmt.Errorf("the threadgroup argument %s cannot have %d elements: it must have at least 1",
+				argument, elements)
 		}
 		return translate.ThreadgroupSize(argument, elements), nil
 	}
 }
 
-// FunctionConstant sets the value of a [[function_constant(n)]].
+// FunctionConstant sets the value of the [[function_constant(n)]] called name.
 func FunctionConstant[T bool | int | float32](name string, value T) Option {
 	return func(k *msl.Kernel) (translate.MLXOption, error) {
 		if !slices.ContainsFunc(k.Constants, func(c msl.FunctionConstant) bool { return c.Name == name }) {

@@ -23,20 +23,20 @@ type Cache[L any] struct {
 	flights map[string]*flight[L]
 }
 
-// A flight is a compilation for one caller or several.
+// A flight is one running compilation, which all callers with the same key share.
 type flight[L any] struct {
 	done    chan struct{}
 	library L
 	err     error
-	waiting int
+	waiting int // callers
 	cancel  context.CancelCauseFunc
 }
 
 // Compile returns the library of a kernel from this process, from the cache on disk, or from the compiler. source is a
 // translation unit that includes metal_host.h and defines mlxg_invoke and mlxgrad_entry.
 //
-// Callers with the same source share one compilation. It is interrupted when the contexts of all callers have ended.
-// The error is a *CompileError if the compiler rejects the kernel, and ErrNoCompiler without a compiler.
+// Callers with the same source share one compilation. It is canceled when the contexts of all callers have ended. The
+// error is a *CompileError if the compiler rejects the kernel, and ErrNoCompiler without a compiler.
 func (cache *Cache[L]) Compile(ctx context.Context, source string) (L, error) {
 	t, err := FindToolchain()
 	if err != nil {
@@ -106,8 +106,8 @@ func (cache *Cache[L]) Share(ctx context.Context, key, kernel string, obtain fun
 	}
 }
 
-// cacheFormat is part of the key of a library. Change it with the names or the content of files in the cache, which
-// different versions of this package share.
+// cacheFormat is part of the key of a library. Change it when the names or the format of cached files change, because
+// different versions of this package share the cache.
 const cacheFormat = "2"
 
 // cacheKey returns the key of the library that c compiles from source on this processor.

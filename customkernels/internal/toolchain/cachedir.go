@@ -16,8 +16,8 @@ import (
 )
 
 // CacheDir returns the folder to which this process writes compiled kernels, and creates it if necessary. It is
-// MLXGRAD_CACHE/host, or mlxgrad/host in the user's cache folder. If that is unsafe or unusable, it is a folder of the
-// user in the system's temporary folder. Only the user can write it.
+// MLXGRAD_CACHE/host, or mlxgrad/host in the user's cache folder. If that folder is unsafe or unusable, CacheDir
+// returns mlxgrad-host-UID in the system's temporary folder. Only this user and root can write it.
 func CacheDir() (string, error) {
 	dirs, err := folders()
 	if err != nil {
@@ -69,10 +69,10 @@ type place struct {
 var (
 	placesLock sync.Mutex
 	examined   = map[string]place{} // by name, for the life of the process
-	told       = map[string]bool{}  // logged warnings
+	told       = map[string]bool{}  // by the values of warnings that were logged
 )
 
-// places returns the candidates in order of preference. reasons says why the first is missing, if it is.
+// places returns the candidates in order of preference. reasons has the error if the user has no cache folder.
 func places() (names, reasons []string) {
 	if dir := os.Getenv("MLXGRAD_CACHE"); dir != "" {
 		names = append(names, filepath.Join(dir, "host"))
@@ -84,8 +84,8 @@ func places() (names, reasons []string) {
 	return append(names, filepath.Join(os.TempDir(), "mlxgrad-host-"+strconv.Itoa(os.Geteuid()))), reasons
 }
 
-// folders returns the folders from which kernels are loaded. Kernels are written to the last one. The error says why
-// none can be written.
+// folders returns the folders from which kernels are loaded. Kernels are written to the last one. The error says why no
+// folder can be written.
 func folders() (dirs []string, err error) {
 	placesLock.Lock()
 	defer placesLock.Unlock()
@@ -109,11 +109,10 @@ func folders() (dirs []string, err error) {
 		reasons = append(reasons, p.err.Error())
 	}
 	return dirs, fmt.Errorf("no folder can hold compiled kernels (%s): set MLXGRAD_CACHE to a folder that only "+
-		"you can write, "+
-		"with 100 MB free, on a disk that is not mounted noexec", strings.Join(reasons, "; "))
+		"you can write, with 100 MB free, on a disk that is not mounted noexec", strings.Join(reasons, "; "))
 }
 
-// warn logs a message once for the same values.
+// warn logs a message once for the same values. The caller holds placesLock.
 func warn(message string, values ...any) {
 	if key := fmt.Sprint(values...); !told[key] {
 		told[key] = true
@@ -162,8 +161,9 @@ func examine(name string) place {
 	return place{dir: dir}
 }
 
-// makePrivate removes other users' permissions for a folder of this user. If others could write it, makePrivate removes
-// all cached files, which others may have written.
+// makePrivate removes other users' permissions for a folder of this user. If other users could write the folder,
+// makePrivate removes all cached files from it. For a folder of another user, it returns an error unless only root can
+// write it.
 func makePrivate(dir string, info fs.FileInfo) error {
 	if owner, ok := ownerOf(info); !ok || owner != os.Geteuid() {
 		return trust(info)
@@ -194,7 +194,7 @@ func makePrivate(dir string, info fs.FileInfo) error {
 	return nil
 }
 
-// noexec reports whether the file system of dir is mounted so that libraries cannot be loaded from it.
+// noexec reports whether the file system of dir is mounted noexec: libraries cannot be loaded from it.
 func noexec(dir string) bool {
 	var s syscall.Statfs_t
 	if syscall.Statfs(dir, &s) != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 )
 
-// ErrNoCompiler is the error without a C++ compiler. Its message says how to install one.
+// ErrNoCompiler is the error if no C++ compiler is found. Its message says how to install one.
 var ErrNoCompiler = errors.New("no C++ compiler: install g++ 12 or newer or clang 14 or newer " +
 	"(Debian and Ubuntu: apt-get install g++; macOS: xcode-select --install), or name one in CXX")
 
@@ -63,7 +63,7 @@ type compiler struct {
 
 func (c *compiler) String() string { return c.path + " (" + c.version + ")" }
 
-// findCompiler returns the compiler that CXX names, or else one of the usual names.
+// findCompiler returns the compiler that CXX names, or else the first of g++, clang++ and c++ that runs.
 func findCompiler() (*compiler, error) {
 	command, err := cxx.Command()
 	if err != nil {
@@ -107,8 +107,8 @@ func newCompiler(command []string) (*compiler, error) {
 }
 
 // flags returns the flags of every compilation. -fno-strict-aliasing, -fno-finite-loops and -fwrapv define behavior
-// that Metal defines and C++ does not: access to a value as another type, loops that wait, and signed overflow.
-// Contraction is off so that both compilers give the same bits. A literal without a suffix is a float, as in MSL.
+// that Metal defines and C++ does not: access to a value as another type, infinite loops, and signed overflow.
+// Contraction is off so that g++ and clang give the same bits. A literal without a suffix is a float, as in MSL.
 func (c *compiler) flags() []string {
 	optimization := "-O3"
 	if quickcompile.Enabled() {
@@ -134,8 +134,8 @@ func (c *compiler) flags() []string {
 		f = append(f, "-march=native", "-fcf-protection=none")
 	}
 	if runtime.GOARCH == "amd64" && runtime.GOOS == "linux" {
-		// MLX's CPU allocator aligns to 8 bytes, and Metal's to much more. So a wide vector at the beginning of a
-		// buffer is aligned on a GPU, and must not fault here.
+		// MLX's CPU allocator aligns buffers to 8 bytes, and Metal's to much more. So a wide vector that is aligned on
+		// a GPU may not be aligned here. With this flag, the assembler uses only vector moves that do not fault then.
 		f = append(f, "-Wa,-muse-unaligned-vector-move")
 		if c.clang() {
 			f = append(f, "-fno-integrated-as")
@@ -155,8 +155,8 @@ func libraries() []string {
 	return nil
 }
 
-// compile compiles source to the shader library out. Both are in dir, which holds the headers, so that messages name no
-// folder.
+// compile compiles source to the shader library out. Both are names of files in dir, which also holds the headers. So
+// the compiler's messages contain no folder.
 func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string) error {
 	args := append([]string{"-o", out, source}, libraries()...)
 	return (&Toolchain{c}).RunOnHeaders(ctx, dir, kernel, "", c.flags(), args...)
@@ -180,7 +180,7 @@ var (
 	versionLimit  = time.Minute
 )
 
-// errHangs is the error of a compiler that reached its limit.
+// errHangs is the error of a compiler that reached its time limit.
 var errHangs = errors.New("did not end")
 
 // run runs the compiler in dir. When ctx ends or the limit is reached, it kills the compiler and all processes that it

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// compiling logs a line if this process compiles kernels for more than a second.
+// compiling logs a line once this process has compiled kernels for a second in total.
 var compiling = notice{after: time.Second}
 
-// Compiling marks the start of a compilation by the compiler, and end its end.
+// Compiling marks the start of a compilation. The caller calls end when it has finished. The log names the compiler.
 func Compiling(compiler fmt.Stringer) (end func()) { return compiling.begin(compiler) }
 
 // A notice logs one line once compilations have taken the duration `after` in total.
@@ -18,15 +18,15 @@ type notice struct {
 	after time.Duration
 
 	mu      sync.Mutex
-	running int           // compilations
-	done    int           // compilations
+	running int           // compilations that run
+	done    int           // compilations that have ended
 	since   time.Time     // start of the current period with compilations
 	spent   time.Duration // duration of earlier periods
 	timer   *time.Timer   // nil until the first compilation
-	told    bool
+	told    bool          // the line was logged
 }
 
-// begin marks the start of a compilation, and end its end.
+// begin marks the start of a compilation. The caller calls end when it has finished.
 func (n *notice) begin(c fmt.Stringer) (end func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

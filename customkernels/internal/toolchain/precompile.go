@@ -11,35 +11,35 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
-// precompiled holds the folder and key of every header that this process has tried to precompile. It tries once.
-// Kernels that are compiled meanwhile, or after a failure, read the text.
+// precompiled holds the folder and key of the headers that this process has tried to precompile. It tries once for
+// each. During the attempt, and after a failed one, g++ reads the plain headers.
 var precompiled sync.Map
 
-// verified holds, by folder and key, the file of precompiled headers whose content this process has verified last.
-// Hashing 50 MB for every kernel would take 5 % of the time of its compilation.
+// verified holds, by folder and key, the precompiled headers that this process has verified. Without it, each
+// compilation would hash up to 50 MB, which takes 5 % of its time.
 var verified sync.Map
 
-// verifiedHeaders is a file of precompiled headers with its state when it was verified.
+// verifiedHeaders is a file of precompiled headers, with its metadata at the time of verification.
 type verifiedHeaders struct {
 	path string
 	info os.FileInfo
 }
 
-// unchanged reports whether the file is still the verified one, and still one that no other user could have written.
+// unchanged reports whether the file is the verified one, and no other user could have written it.
 func (v verifiedHeaders) unchanged() bool {
 	info, err := os.Lstat(v.path)
 	return err == nil && Kept(v.path) &&
 		os.SameFile(info, v.info) && info.Size() == v.info.Size() && info.ModTime().Equal(v.info.ModTime())
 }
 
-// RunOnHeaders is Run with flags and args in work, a work folder of the cache with the headers and a kernel that
-// includes metal_host.h first.
+// RunOnHeaders runs the compiler like Run, with flags and args. work is a work folder of the cache with the headers and
+// a kernel whose first include is metal_host.h. more identifies headers in addition to package metalstd's.
 //
 // g++ spends half of its time reading headers. So the cache holds them precompiled: 30 to 50 MB for each compiler and
-// set of flags. The first kernel precompiles them, which takes three times as long as a kernel. g++ finds precompiled
-// headers beside the text. more identifies headers in addition to package metalstd's. This is only an optimization: on
-// any failure g++ reads the text. Clang needs an option for precompiled headers and would save a quarter of the time,
-// so it reads the text.
+// set of flags. The first kernel precompiles them, which takes three times as long as compiling a kernel. g++ finds
+// precompiled headers beside the plain ones. This is only an optimization: on any failure g++ reads the plain headers.
+// Clang always reads the plain headers: it needs an option for precompiled ones, and would save only a quarter of the
+// time.
 func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string, flags []string, args ...string) error {
 	args = slices.Concat(flags, []string{"-I."}, args)
 	if t.Clang() {

@@ -62,8 +62,8 @@ func store(dir, key, extension, file string) error {
 	return Keep(name, keyFile(dir, key))
 }
 
-// Stored returns the content of the file of the cache with a key and an extension, such as ".cubin". If no folder of the
-// cache holds an undamaged one, Stored calls compile and stores its result.
+// Stored returns the content of the cached file with a key and an extension, such as ".cubin". If no folder of the
+// cache holds an undamaged file, Stored calls compile and stores its result.
 func Stored(key, extension string, compile func() ([]byte, error)) ([]byte, error) {
 	dirs, _ := folders()
 	for _, dir := range dirs {
@@ -95,7 +95,7 @@ func Stored(key, extension string, compile func() ([]byte, error)) ([]byte, erro
 	return content, nil
 }
 
-// contentHash returns the name of a file with the key.
+// contentHash returns the hash of the key and of the file's content. It is the file's name in the cache.
 func contentHash(key, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

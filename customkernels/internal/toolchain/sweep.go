@@ -21,9 +21,9 @@ const (
 	unused = 30 * day
 )
 
-// sweep removes work folders of processes that have ended. Once a day it also removes files that were unused for 30
-// days: a kernel whose text, headers or compiler have changed is never read again. Days without use of the cache do not
-// count.
+// sweep removes work folders of processes that have ended. Once a day it also removes files that were last used more
+// than 30 days before the previous daily sweep: a kernel whose text, headers or compiler have changed is never read
+// again. So after a pause, the first sweep keeps the files that were in use before the pause.
 func sweep(dir string) {
 	swept := filepath.Join(dir, "swept")
 	now := time.Now()

@@ -13,7 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
-// A Toolchain is a C++ compiler with its flags and its part of the cache, for other packages that compile.
+// A Toolchain is a C++ compiler with its flags and its cache key.
 type Toolchain struct{ c *compiler }
 
 // FindToolchain returns the compiler that Cache.Compile uses, or ErrNoCompiler.
@@ -47,7 +47,7 @@ func (t *Toolchain) Flags() []string {
 	})
 }
 
-// Key identifies the compiler, the headers and the processor in cache keys.
+// Key returns the part of a cache key that identifies the compiler, the headers and the processor.
 func (t *Toolchain) Key() string {
 	return fmt.Sprintf("%q\n%s\n%s\n%s",
 		t.c.command, t.c.version, hex.EncodeToString(metalstd.HostHash[:]), processorName())

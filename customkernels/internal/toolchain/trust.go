@@ -20,9 +20,8 @@ func trustFile(info fs.FileInfo) error {
 	return trust(info)
 }
 
-// trustAbove returns an error if other users can replace dir, a path without symbolic links: if they can write a folder
-// above it and can reach that folder. In a sticky folder such as /tmp, users can replace
-// only their own files.
+// trustAbove returns an error if other users can replace dir, a path without symbolic links. They can if they can reach
+// and write a folder above it. In a sticky folder such as /tmp, users can replace only their own files.
 func trustAbove(dir string) error {
 	var problem error
 	for dir != filepath.Dir(dir) {
@@ -57,7 +56,7 @@ func trust(info fs.FileInfo) error {
 func trustOwner(info fs.FileInfo) error {
 	owner, ok := ownerOf(info)
 	if !ok {
-		return errors.New("without a known owner")
+		return errors.New("the owner is unknown")
 	}
 	if owner == os.Geteuid() || owner == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// versions caches the version lines of compilers, or the error of one that hangs, by identity.
+// versions caches the version line of each compiler, or the error of a compiler that hangs, by identity and arguments.
 var versions sync.Map
 
 // compilerVersion returns the version line of a compiler. Running the compiler takes time, so the line is cached in
@@ -51,7 +51,7 @@ func compilerVersion(path string, args []string) (string, error) {
 	return version, nil
 }
 
-// identity identifies the content of a file, through symbolic links.
+// identity returns a string that changes with the target, size or modification time of the file at path.
 func identity(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// CUDASource is a generated text in the form of MLX's custom CUDA kernels, which consist of a header and a body. The
-// header contains the shader as CUDA. The body calls the shader's kernel.
+// CUDASource is a kernel in the form of MLX's custom CUDA kernels. Its header contains the shader as CUDA. Its body,
+// which [CUDASource.Body] returns, calls the shader's kernel.
 type CUDASource struct {
-	// Header is the rewritten text. It depends on metal_cuda.h.
+	// Header is the rewritten text, which must follow metal_cuda.h.
 	Header string
 	// Inputs and Outputs hold the names of the array buffers in the body, in the order of the buffers' numbers. As for
 	// Metal, MLX adds the shape, strides and number of dimensions of an input if the body contains their names.
@@ -60,8 +60,8 @@ func CUDA(text string, dynamicMemory bool) (*CUDASource, error) {
 	}
 	ending, scope := h.wrap()
 	if scope == "" {
-		return nil, h.ErrorAt(0, "the text uses names that exist only in the global namespace, where they collide "+
-			"with CUDA's; remove :: before them")
+		return nil, h.ErrorAt(0, "the shader must be in the global namespace, where its names collide with CUDA's; "+
+			"remove :: before names, do not reopen namespace metal, and begin the code outside of #if")
 	}
 	out.scope = scope + "::"
 	h.annotate() // after wrap, whose insertion at the same offset must come first
@@ -73,7 +73,7 @@ func CUDA(text string, dynamicMemory bool) (*CUDASource, error) {
 	return out, nil
 }
 
-// cudaName returns a buffer's name in the body, which collides with no name of CUDA or MLX.
+// cudaName returns a buffer's name in the body. It collides with no name of CUDA or MLX.
 func cudaName(name string) string { return msl.Prefix + "buffer_" + name }
 
 // metadata returns the expression with which the body reads the shape, strides or number of dimensions of an input. MLX
@@ -113,8 +113,8 @@ func (c *CUDASource) Body(threadgroup [3]int, whole bool) string {
 	return b.String()
 }
 
-// enter returns the function that Body calls. It is in the shader's namespace, because CUDA has other types with
-// Metal's names.
+// enter returns the function that Body calls. It is in the shader's namespace, because CUDA's global namespace has
+// other types with Metal's names, such as uint3.
 func (c *CUDASource) enter() string {
 	var b strings.Builder
 	b.WriteString("template <class Position>\nMLXG_INLINE void mlxg_enter(const Position& mlxg_at")
@@ -122,7 +122,7 @@ func (c *CUDASource) enter() string {
 		if buffer.Writable() {
 			fmt.Fprintf(&b, ", void* %s", cudaName(buffer.Name))
 		} else {
-			// MLX never passes the memory of an output as an input, so a value stays valid after a write.
+			// MLX never passes the memory of an output as an input, so no write changes an input.
 			fmt.Fprintf(&b, ", const void* __restrict__ %s", cudaName(buffer.Name))
 		}
 	}
@@ -150,7 +150,7 @@ func (h *rewriter) needsSIMDGroups() bool {
 	return false
 }
 
-// annotate adds __device__ to functions and to constants of namespaces.
+// annotate adds __device__ to functions and to namespace-scope constants.
 func (h *rewriter) annotate() {
 	const device = "__device__ "
 	for _, it := range h.items {
@@ -186,7 +186,7 @@ func (h *rewriter) declaresFunction(it msl.Item) bool {
 	return it.Scope == msl.ClassScope || it.Params > it.Start+1
 }
 
-// declaresConstant reports whether an item is a variable of a namespace in constant memory.
+// declaresConstant reports whether an item is a namespace-scope variable in constant memory.
 func (h *rewriter) declaresConstant(it msl.Item) bool {
 	if it.Kind != msl.OtherItem || it.Scope != msl.NamespaceScope || it.Params >= 0 {
 		return false

@@ -38,12 +38,12 @@ type HostBuffer struct {
 // includes. Threadgroup variables become references to the executor's arena. Everything else stays byte for byte, on
 // the same line (see [HostLineShift]).
 //
-// Functions that differ only in address spaces become one. These constructs are an [*msl.Error] with a position in
-// the generated text: such functions with different bodies, a threadgroup variable with an initializer, and a
+// Functions that differ only in address spaces become one. Host returns an [*msl.Error] with a position in the
+// generated text for such functions with different bodies, for a threadgroup variable with an initializer, and for a
 // function constant without a value.
 //
-// conditionals holds the lines in which both values of a conditional operator are converted to a common type. C++
-// finds no common type of a half and a number.
+// conditionals lists lines of the generated text. In these lines, Host converts both values of each conditional
+// operator to a common type, because C++ finds none for a half and a number.
 func Host(text string, conditionals ...int) (*HostSource, error) {
 	h, err := rewrite(text, Unroll, false)
 	if err != nil {
@@ -104,8 +104,8 @@ func (h *rewriter) change(t msl.Token, with string) {
 	h.edits.Replace(t.Offset, t.End(), with)
 }
 
-// directives removes Metal's includes, rejects others, and rewrites the pragmas that unroll loops. g++ keeps an array
-// in registers only if it unrolls the loops that index the array.
+// directives removes Metal's includes, rejects other includes, and rewrites the pragmas that unroll loops. g++ keeps an
+// array in registers only if it unrolls the loops that index the array.
 func (h *rewriter) directives() error {
 	for i, t := range h.All {
 		h.unroll(i)
@@ -114,8 +114,8 @@ func (h *rewriter) directives() error {
 		}
 		name := strings.Trim(t.Text, `<>"`)
 		if !msl.IsMetalHeader(name) {
-			return msl.Errorf(h.Position(t), "the header %s cannot be included on the host; copy the declarations "+
-				"that the kernel uses into its header text", t.Text)
+			return msl.Errorf(h.Position(t), "the header %s is not part of Metal's library; copy the declarations "+
+				"that the kernel uses into the shader file", t.Text)
 		}
 		first := i
 		for first > 0 && h.All[first-1].Directive == t.Directive {
@@ -126,7 +126,7 @@ func (h *rewriter) directives() error {
 	return nil
 }
 
-// Unroll is the pragma by which the host's loops are unrolled. It leaves a loop of more than 64 iterations alone.
+// Unroll is the pragma that unrolls loops on the host. It unrolls a loop at most 64 times.
 const Unroll = "GCC unroll 64"
 
 // unroll rewrites token i of All if it begins a pragma that unrolls a loop.

@@ -15,8 +15,8 @@ import (
 //
 //	c ? (::mlxg::common_operand<decltype((a)), decltype((b))>)(a) : (::mlxg::common_operand<decltype((b)), decltype((a))>)(b)
 //
-// In Metal, half is an arithmetic type and has a common type with others. On the host it is a class, as swizzles are,
-// and C++ converts the two values to each other either both ways or not at all.
+// In Metal, half is an arithmetic type and has a common type with other arithmetic types. On the host, half and
+// swizzles are classes, and C++ finds no common type: both values convert to the type of the other, or neither does.
 func (h *rewriter) conditionals(lines []int) {
 	if len(lines) == 0 {
 		return
@@ -60,8 +60,9 @@ func (h *rewriter) withCommonType(first, last int, lines []int) string {
 	return b.String()
 }
 
-// conditional returns the index of the ':' that belongs to the '?' at i, and the end of the value behind it. end is 0
-// if the '?' is not in one of the lines, or if a directive intervenes.
+// conditional returns the index of the ':' that belongs to the '?' at i, and the index of the first token after the
+// value that follows the ':'. end is 0 if token i is not a '?' in one of the lines, or if a directive interrupts the
+// operator.
 func (h *rewriter) conditional(i int, lines []int) (colon, end int) {
 	if !h.Tokens[i].Is("?") || !slices.Contains(lines, h.Tokens[i].Line) {
 		return 0, 0

@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// finish joins the include, the rewritten text and the entry.
+// finish joins the include of metal_host.h, the rewritten text and the entry function.
 func (h *rewriter) finish() (*HostSource, error) {
 	kernel, arguments, err := h.GeneratedKernel(h.items)
 	if err != nil {
@@ -203,8 +203,8 @@ func (h *rewriter) ownOverloads() []string {
 	return names
 }
 
-// beforeCode returns the offset of the first line with code, or of a line before it. The line is outside of all
-// conditionals and directives. ok is false if there is no such line.
+// beforeCode returns the offset of the first line with code, or of an earlier line. The line is outside of all #if
+// blocks and directives. ok is false if there is no such line.
 func (h *rewriter) beforeCode() (at int, ok bool) {
 	depth, line := 0, 1 // at is the offset of the line
 	for i, t := range h.All {

@@ -7,8 +7,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// overloads removes functions and class specializations that became equal to an earlier one in their scope. It returns
-// an error if only the signatures became equal and the bodies differ.
+// overloads removes functions and class specializations that differ from an earlier one in their scope only in address
+// spaces. It returns an error if their bodies differ too.
 func (h *rewriter) overloads() error {
 	type key struct {
 		scope string

@@ -21,13 +21,13 @@ import (
 //	constexpr unsigned mlxg_tg_end_0 = mlxg::end_of_variable<mlxg_tg_type_0>(0);
 //	mlxg_tg_type_0& a = mlxg::dynamic_variable<mlxg_tg_type_0, 0>();
 //
-// Pointers and references to threadgroup memory stay.
+// Pointers and references to threadgroup memory are not changed here.
 func (h *rewriter) threadgroupVariables() error {
 	variables, err := h.ThreadgroupVariables(h.code, h.items)
 	if err != nil {
 		return err
 	}
-	kernel, end := -1, "0" // of the previous variable
+	kernel, end := -1, "0" // the kernel of the previous variable, and the end of that variable
 	for id, v := range variables {
 		kind := fmt.Sprintf("%stg_type_%d", msl.Prefix, id)
 		separator, space := "", ""
@@ -56,7 +56,7 @@ func (h *rewriter) threadgroupVariables() error {
 	return nil
 }
 
-// kernelAt returns the index of the item that contains an offset.
+// kernelAt returns the index of the item of the kernel that contains an offset.
 func (h *rewriter) kernelAt(offset int) int {
 	return slices.IndexFunc(h.items, func(it msl.Item) bool {
 		return it.Kernel && h.Tokens[it.First].Offset <= offset && offset <= h.Tokens[it.Last].Offset

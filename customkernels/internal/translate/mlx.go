@@ -10,19 +10,19 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// MLXSource is a kernel in the form of MLX's custom-kernel interface. MLX writes the signature. A prologue on the
-// first line of the body binds the kernel's names where MLX's differ. The other lines of the body and header are
-// those of the kernel's body and header, so that [msl.Kernel.Locate] finds them.
+// MLXSource is a kernel in the form of MLX's custom-kernel interface. MLX generates the signature. Where its parameter
+// names differ from the kernel's, a prologue on the first line of Body binds the kernel's names. Body and Header keep
+// the lines of the kernel's body and header, so that [msl.Kernel.Locate] finds them.
 type MLXSource struct {
 	// InputNames and OutputNames are the names for MLX, in the order of the buffers' slots. A name is the kernel's
 	// own unless the prologue must bind it.
 	InputNames, OutputNames []string
 	// Inputs and Outputs are the kernel's buffers in the same order.
 	Inputs, Outputs []*msl.Buffer
-	// Cast is set for each input that the prologue casts to another element type or to a device reference. Its array
-	// must have 1 dimension or more. (A constant reference without a cast needs an array of dimension 0, for which
-	// MLX declares a reference.) The array of an input in device memory needs 8 elements or more, because MLX puts
-	// smaller ones into constant memory.
+	// Cast is set for each input that the prologue casts to another element type or to a device reference. A launch
+	// must pass an array of 1 dimension or more for such an input. If the kernel declares the input in device memory,
+	// the array must have 8 elements or more, because MLX puts smaller ones into constant memory. A constant reference
+	// that is not cast needs an array of dimension 0, for which MLX declares a reference.
 	Cast []bool
 	// TemplateNames are the names for MLX of the template arguments, in the order of [msl.Kernel.Template].
 	TemplateNames []string
@@ -30,15 +30,15 @@ type MLXSource struct {
 	Body, Header string
 	// Prologue is the length in bytes of the text that precedes the kernel's own text in Body.
 	Prologue int
-	// AtomicOutputs is set if an output is atomic. The launch must then request atomic outputs from MLX, which declares
-	// all outputs atomic. The prologue casts the others back to their plain types.
+	// AtomicOutputs is set if an output is atomic. MLX must then be told to declare all outputs atomic. The prologue
+	// casts the others back to their plain types.
 	AtomicOutputs bool
 	// Unsized and Unset name the threadgroup arguments and the function constants that still need a value (see
 	// [MLXOption]).
 	Unsized, Unset []string
 }
 
-// MLXOption supplies a value to [MLX] for which MLX's interface has no parameter.
+// MLXOption gives [MLX] a value that MLX's custom-kernel interface has no parameter for.
 type MLXOption func(*mlxWriter)
 
 // ThreadgroupSize sets the number of elements of a [[threadgroup(n)]] argument.
@@ -74,8 +74,8 @@ const castConst = "template <typename V> const device V* mlxg_cast_const(const d
 	"device V*)p; } " +
 	"template <typename V> constant V* mlxg_cast_const(const constant void* p) { return (constant V*)p; }\n"
 
-// MLX returns the kernel in the form of MLX's custom-kernel interface. The result depends on nothing but the kernel
-// and the options.
+// MLX returns the kernel in the form of MLX's custom-kernel interface. The result depends only on the kernel and the
+// options.
 func MLX(k *msl.Kernel, options ...MLXOption) MLXSource {
 	w := mlxWriter{
 		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{},
@@ -306,7 +306,8 @@ func convert(to, declared, value string) string {
 func (w *mlxWriter) finish() {
 	implicit := slices.ContainsFunc(w.Buffers, func(b *msl.Buffer) bool { return b.Implicit != "" })
 	if implicit && len(w.Attributes) == 0 {
-		// Without a thread position MLX ends the signature one argument early.
+		// Without a thread position MLX ends the signature one argument early. It adds a position that the body names,
+		// also in a comment.
 		w.outer = append(w.outer, "/* thread_index_in_threadgroup */")
 	}
 	prologue, epilogue := strings.Join(w.outer, " "), ""
@@ -324,9 +325,9 @@ func (w *mlxWriter) finish() {
 	}
 }
 
-// constants returns the header with the values of the function constants. A constant without a value is added to Unset,
-// unless the text calls is_function_constant_defined for it. Such a constant becomes 0, and the kernel must not depend
-// on that value.
+// constants returns the header with the values of the function constants. If the text calls
+// is_function_constant_defined for a constant without a value, the constant becomes 0, and the kernel must not depend
+// on that value. Any other constant without a value is added to Unset.
 func (w *mlxWriter) constants() string {
 	header := w.Header
 	for _, c := range slices.Backward(w.Constants) {

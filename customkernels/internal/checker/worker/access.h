@@ -37,7 +37,7 @@ CHECKER_RARE void outside_arena(uintptr_t address, uint32_t size, bool write, ui
   out_of_bounds_at(-1, address, size, write, pc);
 }
 
-// A plain access of one cell that other threads have accessed.
+// A plain access of one cell that other threads may have accessed.
 template <bool write>
 CHECKER_RARE void shared_cell(slot& s, uint64_t c, uint32_t pc) {
   now.pc = pc;
@@ -112,7 +112,7 @@ static inline uint64_t cell_at(uint64_t offset) {
   return shift == 0 ? offset : offset >> shift | offset << (64 - shift) % 64;
 }
 
-// The plain accesses that the frequent path does not handle. The most frequent of them counts the traffic of one cell.
+// The plain accesses that the frequent path does not handle. The common case among them counts the traffic of one cell.
 template <bool write, uint64_t size>
 CHECKER_RARE void infrequent(uintptr_t address, uint32_t pc) {
   slot& s = now.slots[address >> slot_shift & max_slots];

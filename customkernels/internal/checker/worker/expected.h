@@ -30,9 +30,8 @@ static bool is_nan(uint64_t v, uint32_t unit) {
   return false;
 }
 
-// Returns the store of a neighboring cell in the same segment whose value is as expected, or 0. If it is the same
-// store in the text as for cell c, the difference may be padding, because a store of a structure copies padding
-// too.
+// Returns the pc of a store of the same segment to a neighboring cell with the expected value, or 0. If both stores are
+// the same line, the difference may be padding, because a store of a structure copies its padding too.
 static uint32_t store_beside(const slot& s, const void* expected, uint64_t c) {
   const uint64_t cells = widest / s.unit, begin = c / cells * cells;
   const uint64_t beside[] = {c - 1, c + 1};

@@ -62,7 +62,7 @@ static void fail(const char* message);
 static void* map(uint64_t size) {
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) {
-    fail("no memory for the shadow");
+    fail("no memory for the shadow records");
   }
 #ifdef MADV_HUGEPAGE
   if (size >= 2u << 20) {
@@ -72,8 +72,7 @@ static void* map(uint64_t size) {
   return p;
 }
 
-// Populates pages that will be written, which is cheaper than a page fault for each. If it fails, pages come on
-// demand.
+// Populates pages that will be written, which is cheaper than a page fault for each. A failure is harmless.
 static void populate(void* p, uint64_t size) {
 #ifdef MADV_POPULATE_WRITE
   madvise(p, round_up(size), MADV_POPULATE_WRITE);
@@ -311,7 +310,8 @@ static uint32_t schedule_begin;  // first segment of the schedule
 static void run_schedule(uint32_t schedule) {
   now.schedule = schedule;
   random_state = header.seed + 0x632be59bd9b4e019u * schedule;
-  // A new first_segment voids the records of earlier schedules. They are cleared when the segment numbers grow large.
+  // A new first_segment invalidates the records of earlier schedules. They are cleared when the segment numbers grow
+  // large.
   bool clear = false;
   if (now.segment_count > 1u << 22) {
     clear = true;

@@ -1,4 +1,4 @@
-// The list of findings. Findings of the same kind, slot and pair of places are one, with a count.
+// The list of findings. Findings of the same kind, slot and pair of program counters are one, with a count.
 #ifndef CHECKER_REPORT_H
 #define CHECKER_REPORT_H
 

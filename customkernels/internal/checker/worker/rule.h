@@ -31,7 +31,7 @@ namespace checker {
 // Begins a segment of the running thread and returns its number.
 CHECKER_RARE uint32_t new_segment() {
   if (now.segment_count + 1 >= max_segments) {
-    now.segment_count = 1;  // beyond any practical launch; the few old records become wrong
+    now.segment_count = 1;  // no practical launch needs so many; records of reused numbers become wrong
   }
   const uint32_t id = ++now.segment_count;
   const simdgroup_state& g = now.simdgroups[now.thread / simd_width];

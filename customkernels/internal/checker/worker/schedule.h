@@ -155,7 +155,8 @@ static bool open_barrier() {
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     const simdgroup_state& g = now.simdgroups[i / simd_width];
     if (!(g.at_barrier >> i % simd_width & 1u)) {
-      // The thread that came farthest shows whether threads left before or after the barrier.
+      // Report the ended thread that came farthest. Its last access shows whether it returned before the barrier or
+      // skipped it.
       if (ended == none || now.threads[i].pc > now.threads[ended].pc) {
         ended = i;
       }

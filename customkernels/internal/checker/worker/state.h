@@ -40,8 +40,8 @@ struct record {
 constexpr uint32_t atomic_bit = 0x80000000u;  // the access was atomic
 constexpr uint32_t more_bit = 0x40000000u;    // in a first reader: the cell has other readers
 constexpr uint32_t read_bit = 0x20000000u;    // in a writer: the cell has readers
-// In a first reader that is separated from the writer by a barrier: until the next barrier, readers of the same
-// simdgroup, or of the whole threadgroup, need not be recorded.
+// Flags of a first reader that a barrier separates from the writer. Until the next barrier, further readers of the same
+// simdgroup (simdgroup_bit) or of the threadgroup (group_bit) need no record.
 constexpr uint32_t simdgroup_bit = 0x10000000u, group_bit = 0x08000000u;
 constexpr uint32_t pc_mask = group_bit - 1;
 
@@ -60,7 +60,7 @@ struct alignas(128) slot {
   uint64_t cells;   // number of cells of `unit` bytes
   record* writers;  // null if the kernel cannot write to the slot
   record* readers;
-  uint32_t first_segment;  // records of earlier segments are void
+  uint32_t first_segment;  // records of earlier segments are invalid
   uint8_t unit;
   uint8_t in;  // space
 
@@ -139,7 +139,7 @@ constexpr uint32_t max_segments = 1u << 27;
 static slot blank[max_slots + 1];
 static state now = {blank};
 
-// Sets the reasons for which every access takes the slow path.
+// Sets the reasons why every access takes the slow path, or 0 for the frequent path.
 static void set_attention(uint32_t attention) {
   now.attention = attention;
   now.front = attention ? blank : now.slots;

@@ -1,6 +1,6 @@
-// Operations with undefined behavior: the functions that code with -fsanitize=bounds, alignment and shift-exponent
-// calls, and indices into vectors. Bounds are checked for arrays whose types have a size, in a thread's own memory or
-// within a threadgroup variable.
+// Operations with undefined behavior. Code with -fsanitize=bounds, alignment and shift-exponent calls the __ubsan
+// functions. The library's vectors, matrices and arrays call mlxg_checked_index. Bounds are checked for arrays whose
+// types have a size, in a thread's own memory or within a threadgroup variable.
 #ifndef CHECKER_UNDEFINED_H
 #define CHECKER_UNDEFINED_H
 

@@ -1,8 +1,8 @@
 // Threadgroup values that are written and never read.
 //
-// A store is a finding if no value of it is ever read, or if some elements of it are read in a phase and
-// others are not. If the unread elements are the odd ones of a tree reduction, its result lacks them, which is an
-// error.
+// A store is reported as never_read if no thread ever reads any of its values, or if threads read only some of the
+// values that it wrote in one phase. It is reported as dropped_element, an error, if a tree reduction over an odd width
+// leaves the unread values out of its result.
 #ifndef CHECKER_UNREAD_H
 #define CHECKER_UNREAD_H
 
@@ -10,12 +10,12 @@
 
 namespace checker {
 
-// The values that one store instruction wrote to a slot in one phase: how many a thread has read, and how many none.
+// The values that one store instruction wrote to a slot in one phase.
 struct batch {
   uint32_t pc, phase, slot;
-  uint32_t read, unread;
-  uint32_t thread;
-  int64_t offset;  // offset of an unread element
+  uint32_t read, unread;  // numbers of values
+  uint32_t thread;        // thread that wrote the value at `offset`
+  int64_t offset;         // offset of an unread element
   bool dropped;
 };
 
@@ -73,8 +73,8 @@ static const batch* next_batch(uint32_t slot, uint32_t phase) {
 }
 
 // Returns whether a tree reduction drops the unread values of a batch. A tree over an odd width w reads w - 1 values
-// and stores half as many, and halves until one value is left. Several trees may run side by side. In other tiles
-// with unread values the following stores do not halve down to one.
+// and stores half as many, and halves until one value is left. Several trees may run side by side. Other patterns with
+// unread values lack this sequence of stores.
 static bool dropped_by_tree(const batch& b) {
   const uint32_t trees = b.unread;
   if (b.read == 0 || trees == 0 || b.read % (2 * trees) != 0) {

@@ -79,6 +79,7 @@ static void put(const void* data, uint64_t size) {
   _exit(0);
 }
 
+// Ends the process without outputs. `finished` means that the reason is among the findings.
 [[noreturn]] static void give_up(uint32_t status) {
   end(status == finished ? uint32_t(crashed) : status);
 }
@@ -99,7 +100,7 @@ static uint64_t place_of_signal(void* context) {
 #endif
 }
 
-// Maps a page with poison where an access out of bounds faulted, so that the run continues.
+// Makes the page of a faulting out-of-bounds access accessible, filled with poison, so that the run continues.
 static bool map_gap(uintptr_t address) {
   static uint32_t mapped;
   if (address - now.arena >= arena_span || ++mapped > 1u << 14) {
@@ -162,8 +163,8 @@ static void catch_signals() {
 
 // ---- all schedules ----
 
-// Halves the cells of slots with accesses smaller than a cell, because conflicts within a cell are not visible.
-// Returns whether a slot changed; the launch then starts again.
+// Shrinks the shadow cells of slots that had accesses smaller than a cell, because conflicts within a cell are not
+// visible. Returns whether a slot changed; the launch then starts again.
 static bool refine() {
   bool any = false;
   for (uint32_t i = 0; i < now.slot_count; ++i) {
@@ -267,7 +268,7 @@ static int run(char** argv) {
     fail("the launch and the kernel have different numbers of buffers");
   }
   if (too_many_variables) {
-    fail("the kernel has too many threadgroup variables");
+    fail("the kernel has too many threadgroup variables; at most 63 are supported");
   }
   if (threadgroup_bytes > mlxg::max_threadgroup_memory) {
     finding f = here(limit, 0);

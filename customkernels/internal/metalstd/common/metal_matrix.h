@@ -10,7 +10,7 @@ namespace metal {
 // ---- matrices of a thread ----
 
 namespace detail {
-// A type without values, for constructors that a matrix does not have.
+// A type without values. It disables the constructors of matrices with another number of columns.
 template <int>
 struct none {
   none() = delete;

@@ -167,7 +167,7 @@ template <class T>
 MLXG_INLINE T quad_shuffle_to(const mlxg::self& me, T data, uint32_t to, mlxg::line line) {
   return mlxg::shuffle<T>::run(me, data, (me.lane() & ~3u) | (to & 3u), line);
 }
-// The value of lane `from` of the quadgroup. A lane that does not exist becomes one outside the simdgroup, which the
+// The value of lane `from` of the quadgroup. An index of 4 or more becomes a lane outside the simdgroup, which the
 // checker reports.
 template <class T>
 MLXG_INLINE T quad_shuffle_from(const mlxg::self& me, T data, uint32_t from, mlxg::line line) {

@@ -6,10 +6,10 @@
 
 namespace metal {
 
-// Both types compute like hardware: each operation is exact in float and rounded once to the type. For + - * / and sqrt
-// of half the result is correctly rounded, because float has enough bits for double rounding to be harmless.
+// Each operation computes in float and rounds the result to the type, as hardware does. For + - * / and sqrt of half
+// the result is correctly rounded: float has so many bits that rounding twice is harmless.
 //
-// `bits` is the only member. So the types are trivially copyable, may be members of unions, and are passed in
+// `bits` is the only member, so the types are trivially copyable, may be members of unions, and are passed in
 // registers.
 #define MLXG_SMALL_FLOAT(NAME, TO_FLOAT, FROM_FLOAT, CONSTANT_TO, CONSTANT_FROM)                      \
   struct NAME {                                                                                       \
@@ -74,8 +74,8 @@ MLXG_SMALL_FLOAT(
 
 static_assert(sizeof(half) == 2 && sizeof(bfloat) == 2);
 
-// Package translate rewrites half literals to the suffix h, which clang accepts because the standard library defines
-// it.
+// Package translate gives half literals the suffix h. Clang accepts it although it has no underscore, because the C++
+// standard library has a literal suffix h (hours).
 MLXG_INLINE constexpr half operator""h(long double v) {
   return half(float(v));
 }

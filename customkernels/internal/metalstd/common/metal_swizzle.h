@@ -27,7 +27,8 @@ template <class V, class T, int N, int... I>
 struct swizzle {
   T data[N];
 
-  // A user-declared constructor: an aggregate would take {x, y} as its lanes when a swizzle is assigned.
+  // The user-declared constructor keeps the type from being an aggregate. In an assignment of {x, y}, an aggregate
+  // would take x and y as its first lanes.
   explicit swizzle() = default;
   swizzle(const swizzle&) = default;
   MLXG_INLINE constexpr operator V() const { return V(data[I]...); }
@@ -153,7 +154,6 @@ MLXG_INLINE void convert_lanes(half* to, const float* from) {
   MLXG_SW(T, 4, 4, a##b##c##x, A, B, C, 0)       \
   MLXG_SW(T, 4, 4, a##b##c##y, A, B, C, 1)       \
   MLXG_SW(T, 4, 4, a##b##c##z, A, B, C, 2) MLXG_SW(T, 4, 4, a##b##c##w, A, B, C, 3)
-// clang-format on
 
 }  // namespace metal
 

@@ -37,7 +37,7 @@ using ::uint64_t;
 using ::uint8_t;
 
 namespace detail {
-struct nothing;  // a type that no argument has
+struct nothing;  // an incomplete type, for declarations that no call matches (translate/host_entry.go)
 }
 
 template <class T, T v>
@@ -168,8 +168,8 @@ MLXG_INLINE constexpr T make_uniform(T v) {
 }
 
 namespace detail {
-// Returns the index i. The checker reports an index of n or more: the compilers' own check accepts the reference to the
-// element after the last.
+// Returns the index i. Under the checker it reports an index of n or more, because the compilers' own check accepts a
+// reference to the element after the last.
 template <unsigned n, class I>
 MLXG_INLINE constexpr I element(I i) {
 #ifdef MLXG_CHECKED

@@ -6,7 +6,7 @@
 
 namespace metal {
 
-// The members of vectors of every width. The operators are friends and no templates, so that either operand may be a
+// The members of vectors of every width. The operators are friends but not templates, so that either operand may be a
 // scalar or a swizzle.
 #define MLXG_BINARY_WITH(OP, LANE)                                 \
   MLXG_INLINE friend vec operator OP(const vec& a, const vec& b) { \

@@ -1,4 +1,4 @@
-// Atomic operations of CUDA. All are relaxed, the only order that Metal has.
+// Atomic operations of CUDA. All are relaxed, the only order of Metal's atomic functions.
 #ifndef METAL_ATOMIC_OPS_H
 #define METAL_ATOMIC_OPS_H
 

@@ -31,8 +31,8 @@ MLXG_INLINE T& threadgroup_variable() {
   return *reinterpret_cast<T*>(memory);
 }
 
-// A threadgroup variable in dynamic shared memory, which may exceed 48 KiB. Variables lie one after the other, at
-// multiples of 1024: `at` is the end of the previous one.
+// A threadgroup variable in dynamic shared memory, which may exceed 48 KiB. Variables follow each other, aligned to
+// 1024 bytes. `at` is the end of the previous variable.
 alignas(1024) extern __shared__ unsigned char dynamic_memory[];
 template <class T>
 constexpr unsigned end_of_variable(unsigned at) {

@@ -1,7 +1,7 @@
 // The PTX instructions of metal_tiles.h: products of a warp, loads of their operands, and asynchronous copies.
 //
 // A lane holds the columns 2·(lane % 4) and 2·(lane % 4) + 1 of the rows lane / 4 and lane / 4 + 8 of a result. In the
-// left-hand operand it holds the same places of each group of 8 columns, and in the right-hand operand the same places
+// left-hand operand it holds these positions in each group of 8 columns, and in the right-hand operand these positions
 // of the transpose (PTX ISA, "Matrix fragments for mma").
 #ifndef METAL_MMA_H
 #define METAL_MMA_H
@@ -22,7 +22,7 @@ MLXG_INLINE unsigned packed_pair(float first, float second) {
   return pair;
 }
 
-// multiply_16 computes c += a·b with 16 terms of the 16-bit type T.
+// multiply_16 computes c += a·b by mma.m16n8k16 for the 16-bit type T.
 template <class T>
 MLXG_INLINE void multiply_16(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   if constexpr (metal::is_same_v<T, metal::half>) {
@@ -36,7 +36,7 @@ MLXG_INLINE void multiply_16(float (&c)[4], const unsigned (&a)[4], unsigned b0,
   }
 }
 
-// multiply_8 computes c += a·b with 8 terms of the 16-bit type T.
+// multiply_8 computes c += a·b by mma.m16n8k8 for the 16-bit type T.
 template <class T>
 MLXG_INLINE void multiply_8(float (&c)[4], const unsigned (&a)[2], unsigned b) {
   if constexpr (metal::is_same_v<T, metal::half>) {
@@ -50,7 +50,7 @@ MLXG_INLINE void multiply_8(float (&c)[4], const unsigned (&a)[2], unsigned b) {
   }
 }
 
-// multiply_tf32 computes c += a·b with 8 terms of TF32.
+// multiply_tf32 computes c += a·b by mma.m16n8k8 for TF32.
 MLXG_INLINE void multiply_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
@@ -139,7 +139,8 @@ MLXG_INLINE void wait_for_copies() {
   __syncthreads();
 }
 
-// make_anew hides a value from the compiler, which then computes values derived from it again instead of keeping them.
+// make_anew hides from the compiler how a value was computed. The compiler then computes values derived from it again
+// instead of keeping them in registers.
 MLXG_INLINE void make_anew(unsigned& value) {
   asm volatile("" : "+r"(value));
 }

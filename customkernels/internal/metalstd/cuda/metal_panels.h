@@ -1,5 +1,5 @@
-// Tiles, panels and left-hand operands of tiles.h for the matrix units of an NVIDIA GPU. One mma instruction computes
-// 16 rows and 8 columns of a product and accumulates in float. It adds 16 terms if elements have 16 bits.
+// The tiles, panels and left-hand operands of shaders/tiles.h for the matrix units of an NVIDIA GPU. One mma
+// instruction computes 16 rows and 8 columns of a product and accumulates in float. For elements of 16 bits, K is 16.
 // metal_tiles.h has the products.
 #ifndef METAL_PANELS_H
 #define METAL_PANELS_H
@@ -8,8 +8,8 @@
 
 namespace mlxg {
 
-// A tile holds its elements where mma leaves its result, in fragments of 8×8: a lane has two neighboring columns of a
-// row. Rounded to 16 bits, fragments are left-hand operands without a shuffle.
+// A tile holds its elements in the register layout of mma's result: in each fragment of 8×8, a lane has two neighboring
+// columns of a row. Fragments that are rounded to 16 bits are left-hand operands without a shuffle.
 template <int ROWS, int COLUMNS>
 struct tile {
   static_assert(ROWS % 16 == 0 && COLUMNS % 8 == 0, "a tile has whole fragments of 16 rows and 8 columns");
@@ -17,7 +17,7 @@ struct tile {
   // Lanes that share a row differ in the SAME_ROW bits of their numbers, and lanes that share a column in the others.
   static constexpr int SAME_ROW_BIT_0 = 1, SAME_ROW_BIT_1 = 2;
   static constexpr int SAME_COLUMN_BIT_0 = 4, SAME_COLUMN_BIT_1 = 8, SAME_COLUMN_BIT_2 = 16;
-  float fragments[ROWS / 16][COLUMNS / 8][4];  // two columns of a row, and of the row eight below
+  float fragments[ROWS / 16][COLUMNS / 8][4];  // two columns of a row, then of the row 8 below it
 
   MLXG_INLINE static int row(int i, unsigned lane) { return 8 * i + int(lane / 4); }
   MLXG_INLINE static int column(int j, unsigned lane) { return 8 * (j / 2) + int(lane % 4 * 2) + j % 2; }
@@ -26,8 +26,8 @@ struct tile {
 };
 
 // A panel holds ROWS × COLUMNS elements in shared memory and, if it PREFETCHES, a second buffer for the next tile. If
-// copies have 16 bytes, the length of a row is an odd multiple of 16 bytes. Eight rows then have the 16 bytes at a
-// column in different banks.
+// copies have 16 bytes, the pitch of a row is an odd multiple of 16 bytes, so that loads of eight rows at one column
+// have no bank conflicts.
 template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
 struct panel {
   // Bytes and elements of one copy.
@@ -37,8 +37,8 @@ struct panel {
   // Elements of a row and of a buffer in shared memory.
   static constexpr int PITCH = BYTES == 16 ? (COLUMNS / VEC | 1) * VEC : COLUMNS;
   static constexpr int ELEMENTS = ROWS * PITCH;
-  // A block has 48 KiB of shared memory: two large panels and a small one, or the panels of both parts of a pair of
-  // simdgroups and 8 KiB of partial scores.
+  // The limits for two buffers keep a kernel's panels within the 48 KiB of a block: two large panels and a small one,
+  // or the panels of both parts of a pair of simdgroups (STRIDE != COLUMNS) and 8 KiB of partial scores.
   static constexpr bool PREFETCHES = 2 * ELEMENTS * sizeof(T) <= (STRIDE == COLUMNS ? 23 : 9) * 1024;
   static constexpr int SIZE = PREFETCHES ? 2 * ELEMENTS : ELEMENTS;
   shared_place current;  // the buffer of the current tile
@@ -71,7 +71,7 @@ struct panel {
     }
   }
 
-  // at returns the address of an element of the current tile, and offset its distance from the tile's first.
+  // at returns the address of an element of the current tile. offset is its distance in bytes from the first element.
   MLXG_INLINE shared_place at(unsigned row, unsigned column) const { return current + offset(row, column); }
   MLXG_INLINE static shared_place offset(unsigned row, unsigned column) {
     return (row * PITCH + column) * unsigned(sizeof(T));
@@ -150,7 +150,7 @@ struct operand {
   }
 };
 
-// A lane's columns of floats are four apart, as ldmatrix loads a panel's columns.
+// For floats, a lane's columns are four apart, because ldmatrix gives a lane every fourth float of a panel's row.
 template <int ROWS, int COLUMNS>
 struct operand<float, ROWS, COLUMNS> {
   float elements[ROWS / 8][COLUMNS / 4];

@@ -1,12 +1,13 @@
-// The products of tiles.h on the matrix units of an NVIDIA GPU.
+// The products of shaders/tiles.h on the matrix units of an NVIDIA GPU.
 //
-// Floats are multiplied as TF32, with 11 bits. With MLXG_TF32 = 0, each float is the sum of two TF32 numbers, and three
-// of the four partial products give all bits of a float but the last two. Narrow matrices are multiplied as floats.
+// Floats are rounded to TF32, which has 11 significant bits. If MLXG_TF32 is 0, each float is split into two TF32
+// numbers, and three of the four partial products are added. The sum has all bits of a float but the last two. Narrow
+// matrices are multiplied in float without the matrix units.
 #ifndef METAL_TILES_H
 #define METAL_TILES_H
 
-// MLXG_DEVICE_TILES tells tiles.h that mlxg::tile, mlxg::panel, mlxg::operand, mlxg::multiply_add and
-// mlxg::multiply_add_transposed replace its tiles of simdgroup_matrix for 32 lanes.
+// MLXG_DEVICE_TILES makes tiles.h use mlxg::tile, mlxg::panel, mlxg::operand, mlxg::multiply_add and
+// mlxg::multiply_add_transposed in place of its tiles of simdgroup_matrix for 32 lanes.
 #define MLXG_DEVICE_TILES 1
 
 #include "metal_panels.h"
@@ -15,8 +16,8 @@ namespace mlxg {
 
 // ---- products of 16 bits ----
 
-// prefetched calls multiply(n, b) for each n < STEPS with the operands b that load(n, b) has loaded DISTANCE steps
-// before, so that the product does not wait for them.
+// prefetched calls load(n, b) and later multiply(n, b) for each n < STEPS. Loads are DISTANCE steps ahead, so that
+// products do not wait for them.
 template <int STEPS, int DISTANCE, class Operands, class Load, class Multiply>
 MLXG_INLINE void prefetched(Load load, Multiply multiply) {
   Operands b[DISTANCE];
@@ -33,7 +34,7 @@ MLXG_INLINE void prefetched(Load load, Multiply multiply) {
   }
 }
 
-// four_matrices is the result of a load of four matrices.
+// four_matrices holds the result of a load of four matrices.
 struct four_matrices {
   unsigned words[4];
 };
@@ -45,7 +46,7 @@ MLXG_INLINE void multiply_add_transposed(
     const operand<T, ROWS, INNER>& left,
     const panel<T, COLUMNS, INNER, STRIDE>& right,
     unsigned lane) {
-  // A load of four matrices: eight terms of eight columns, the next eight terms, and both for the next eight columns.
+  // One load of four 8×8 matrices: inner indices 0 to 7 and 8 to 15 of eight columns, then of the next eight columns.
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
   constexpr int PAIRS = COLUMNS / 16;
   prefetched<INNER / 16 * PAIRS, 4, four_matrices>(
@@ -97,7 +98,7 @@ MLXG_INLINE void multiply_add(
       a[k][m][3] = packed_pair<T>(f[2 * k + 1][2], f[2 * k + 1][3]);
     }
   }
-  // A load of four matrices: eight terms of eight columns, the next eight terms, and both for the next eight columns.
+  // One load of four 8×8 matrices: inner indices 0 to 7 and 8 to 15 of eight columns, then of the next eight columns.
   const shared_place pairs = right.at(lane % 16, lane / 16 * 8);
   constexpr int PAIRS = COLUMNS / 16;
   prefetched<INNER / 16 * PAIRS, 4, four_matrices>(
@@ -127,7 +128,7 @@ MLXG_INLINE void multiply_add(
 
 // ---- products of floats ----
 
-// tf32_of rounds a float to TF32. mma ignores the bits behind TF32's, so adding half a unit rounds. Infinity becomes
+// tf32_of rounds a float to TF32. mma ignores the last 13 bits, so adding half of their range rounds. Infinity becomes
 // NaN, as does the product of infinity and zero.
 MLXG_INLINE unsigned tf32_of(float value) {
   return __builtin_bit_cast(unsigned, value) + 0x1000u;
@@ -139,12 +140,12 @@ MLXG_INLINE unsigned tf32_error(float value) {
   return __builtin_bit_cast(unsigned, value - __builtin_bit_cast(float, tf32_of(value) & 0xffffe000u));
 }
 
-// narrow tells whether floats are multiplied without mma, as in MLX: matrices of at most two fragments in width. With
-// so few terms, or columns, the errors of single products matter.
+// narrow is whether floats are multiplied without mma: for matrices that are at most 16 wide, two fragments, as in MLX.
+// With so few terms or columns, the errors of single products matter.
 template <int WIDTH>
 constexpr bool narrow = WIDTH <= 16;
 
-// float_terms is the left-hand operand of eight terms of floats.
+// float_terms is the left-hand operand of a product of floats with K = 8, in TF32.
 struct float_terms {
   unsigned high[4], low[4];
 
@@ -178,8 +179,8 @@ struct float_terms {
   }
 };
 
-// float_products accumulates products of floats for WIDTH columns. They are added to a tile once, so the error of a
-// long sum grows with the number of panels and not with the number of their rows.
+// float_products accumulates products of floats for WIDTH columns. Each panel's products are added to the tile once, so
+// the error of a long sum grows with the number of panels and not with the number of their rows.
 template <int ROWS, int COLUMNS>
 struct float_products {
   static constexpr int WIDTH = COLUMNS < 32 ? COLUMNS : 32, FRAGMENTS = WIDTH / 8;
@@ -197,8 +198,8 @@ struct float_products {
   }
 };
 
-// add_products adds the sums over k < INNER of left(i, k) · right(k, j). Groups of eight terms are summed on their own:
-// the error of 64 terms in a row exceeds the error of cuBLAS.
+// add_products adds the sums over k < INNER of left(i, k) · right(k, j). Groups of eight terms are summed
+// separately, because the error of one running sum of 64 terms exceeds the error of cuBLAS.
 template <int INNER, int ROWS, int COLUMNS, class Left, class Right>
 MLXG_INLINE void add_products(tile<ROWS, COLUMNS>& sum, Left left, Right right) {
   constexpr int LANE_ROWS = tile<ROWS, COLUMNS>::LANE_ROWS, LANE_COLUMNS = tile<ROWS, COLUMNS>::LANE_COLUMNS;
@@ -252,7 +253,7 @@ MLXG_INLINE void multiply_add_transposed(
         [&](int k, int j) { return right.get(sum.column(j, lane), k); });
     return;
   }
-  // A load of four matrices: four terms of eight columns, the next four terms, and both for the next eight columns.
+  // One load of four matrices: inner indices 0 to 3 and 4 to 7 of eight columns, then of the next eight columns.
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 4);
 #pragma unroll
   for (int c = 0; c < COLUMNS; c += float_products<ROWS, COLUMNS>::WIDTH) {
@@ -284,7 +285,8 @@ MLXG_INLINE void multiply_add_transposed(
   }
 }
 
-// The terms k and k + 4 of mma are the terms 2·k and 2·k + 1 here: a lane of the left-hand tile has both.
+// mma's inner indices k and k + 4 are the inner indices 2·k and 2·k + 1 here, because a lane of the left-hand tile
+// holds both.
 template <int ROWS, int INNER, int COLUMNS, int STRIDE>
 MLXG_INLINE void multiply_add(
     tile<ROWS, COLUMNS>& sum,

@@ -1,9 +1,9 @@
-// Tiles, panels and left-hand operands of tiles.h for a warpgroup: 128 lanes, whose products are those of
-// metal_wgmma.h. Elements of panels and operands have 16 bits.
+// The tiles, panels and left-hand operands of shaders/tiles.h for a warpgroup, which has 128 lanes. Products use the
+// wgmma instructions of metal_wgmma.h. Elements of panels and operands have 16 bits.
 #ifndef METAL_WARPGROUP_H
 #define METAL_WARPGROUP_H
 
-// MLXG_WARPGROUP_TILES tells tiles.h that there are tiles of 128 lanes.
+// MLXG_WARPGROUP_TILES enables the tiles of 128 lanes in tiles.h.
 #define MLXG_WARPGROUP_TILES 1
 
 #include "metal_panels.h"
@@ -11,7 +11,7 @@
 
 namespace mlxg {
 
-// A warpgroup_tile has 64 rows. Each warp has 16 of them, as tile.
+// A warpgroup_tile has 64 rows. Each warp holds 16 of them, as a tile.
 template <int ROWS, int COLUMNS>
 struct warpgroup_tile : tile<16, COLUMNS> {
   static_assert(ROWS == 64, "a warpgroup's tile has 64 rows");
@@ -21,14 +21,14 @@ struct warpgroup_tile : tile<16, COLUMNS> {
   MLXG_INLINE static int column(int j, unsigned lane) { return tile<16, COLUMNS>::column(j, lane % 32); }
 };
 
-// A matrix_copy copies ROWS × COLUMNS elements to shared memory, in parts of 64 columns with the layout of
-// matrix_descriptor. It holds what the copies of a thread have in common.
+// A matrix_copy copies ROWS × COLUMNS elements from device memory to shared memory, in parts of 64 columns with the
+// layout of matrix_descriptor. Its members are the values that all copies of a thread share.
 template <class T, int ROWS, int COLUMNS, int STRIDE>
 struct matrix_copy {
   static constexpr unsigned PIECES = COLUMNS / 8;  // pieces of 16 bytes in a row
-  unsigned row;                                    // of the thread's first piece
-  unsigned from, to;                               // its place, in elements from the first and in bytes
-  bool has_pieces;                                 // the source consists of aligned pieces
+  unsigned row;                                    // row of the thread's first piece
+  unsigned from, to;                               // its offset in the source in elements, in shared memory in bytes
+  bool has_pieces;                                 // the source is aligned to 16 bytes
 
   MLXG_INLINE static unsigned offset(unsigned row, unsigned piece) {
     return piece / 8 * (ROWS * 128) + row * 128 + (piece % 8 ^ row % 8) * 16;
@@ -59,7 +59,7 @@ struct matrix_copy {
   }
 
  private:
-  // row_step is a multiple of 8, so the thread's pieces have the same place in their rows.
+  // row_step is a multiple of 8, so the swizzle gives all pieces of the thread the same offset in their rows.
   template <bool WHOLE>
   MLXG_INLINE void start_pieces(shared_place place, const T* source, int rows, unsigned row_step) const {
 #pragma unroll
@@ -71,7 +71,7 @@ struct matrix_copy {
   }
 };
 
-// A warpgroup_panel holds two buffers of ROWS × COLUMNS elements in shared memory, at multiples of 1024. A buffer
+// A warpgroup_panel holds two buffers of ROWS × COLUMNS elements in shared memory, each aligned to 1024 bytes. A buffer
 // consists of parts of 64 columns, in the layout of matrix_descriptor.
 template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
 struct warpgroup_panel {
@@ -119,8 +119,8 @@ struct warpgroup_operand : operand<T, 16, COLUMNS> {
   }
 };
 
-// A warpgroup_stored_operand holds 64 rows from device memory in shared memory, at a multiple of 1024. The first
-// synchronize of a panel waits for them.
+// A warpgroup_stored_operand holds 64 rows from device memory in shared memory, aligned to 1024 bytes. Their copy is
+// complete after the first synchronize of a panel.
 template <class T, int ROWS, int COLUMNS>
 struct warpgroup_stored_operand {
   static constexpr int SIZE = ROWS * COLUMNS;
@@ -134,6 +134,7 @@ struct warpgroup_stored_operand {
   }
 };
 
+// multiply_transposed starts product = left · rightᵀ, with left in shared memory.
 template <int INNER, int COLUMNS, int STRIDE, class T>
 MLXG_INLINE void multiply_transposed(
     warpgroup_tile<64, COLUMNS>& product,
@@ -155,7 +156,7 @@ MLXG_INLINE void multiply_transposed(
   end_products();
 }
 
-// multiply_transposed starts product = left · rightᵀ.
+// multiply_transposed starts product = left · rightᵀ, with left in registers.
 template <int INNER, int COLUMNS, int STRIDE, class T>
 MLXG_INLINE void multiply_transposed(
     warpgroup_tile<64, COLUMNS>& product,
@@ -203,7 +204,7 @@ MLXG_INLINE void multiply_add(
   end_products();
 }
 
-// finish blocks until a tile's products have been added. PENDING groups of products that began later may still run.
+// finish blocks until a tile's products are complete. The PENDING groups of products that began last may still run.
 template <int PENDING, int COLUMNS>
 MLXG_INLINE void finish(warpgroup_tile<64, COLUMNS>& tile) {
   wait_for_products<PENDING>();

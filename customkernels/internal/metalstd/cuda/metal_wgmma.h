@@ -1,5 +1,5 @@
-// The instructions of a warpgroup, four warps, on Hopper GPUs (sm_90a): products of 64 rows whose right-hand operand
-// lies in shared memory.
+// The wgmma instructions of a warpgroup, four warps, on Hopper GPUs (sm_90a). A product has 64 rows and K = 16. Its
+// right-hand operand is in shared memory, its left-hand operand in registers or in shared memory.
 #ifndef METAL_WGMMA_H
 #define METAL_WGMMA_H
 
@@ -7,34 +7,37 @@
 
 namespace mlxg {
 
-// begin_products orders the warpgroup's registers before the products that follow.
+// begin_products orders earlier accesses to the warpgroup's registers before the products that follow.
 MLXG_INLINE void begin_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
-// end_products makes a group of the products since begin_products. They run until wait_for_products.
+// end_products commits the products since begin_products as one group, which runs asynchronously.
 MLXG_INLINE void end_products() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// wait_for_products blocks until all groups of products but the last PENDING are in their sums.
+// wait_for_products blocks until all groups of products but the last PENDING are complete.
 template <int PENDING>
 MLXG_INLINE void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-// read_again makes the compiler take a sum's value from here on, not from the product that it has begun before.
+// read_again marks f as changed. Without it the compiler may use values that it read before the asynchronous product
+// was complete.
 MLXG_INLINE void read_again(float (&f)[4]) {
   asm volatile("" : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])::"memory");
 }
 
-// publish_copies makes the thread's writes to shared memory visible to products, after the next barrier.
+// publish_copies makes the thread's writes to shared memory visible to wgmma, which reads through the async proxy. The
+// products of other threads see them after the next barrier.
 MLXG_INLINE void publish_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// A matrix_descriptor tells a product where its right-hand operand lies: rows of 128 bytes, eight rows after each
-// other. The 16-byte piece p of row r lies at piece p ^ (r % 8). `start` is in units of 16 bytes.
+// A matrix_descriptor is wgmma's descriptor of an operand in shared memory, in the layout with the 128-byte swizzle:
+// rows of 128 bytes follow each other, and the 16-byte piece p of row r is stored as piece p ^ (r % 8). The lower half
+// of `start` is the address and the upper half `apart`, both in units of 16 bytes.
 struct matrix_descriptor {
   unsigned start, kind;  // the two halves of the 64 bits that the instruction reads
 
@@ -42,10 +45,10 @@ struct matrix_descriptor {
   MLXG_INLINE unsigned long long bits() const { return (unsigned long long)kind << 32 | start; }
 };
 
-// describe returns the descriptor of a matrix at an address that is a multiple of 1024 and the same in all lanes of a
-// warp. `apart` is the distance in bytes between its panels of 64 columns, for matrices whose columns are the product's
-// columns. The shuffle tells the compiler that the address is uniform: products read descriptors from uniform
-// registers, and a value of a lane would be moved there before each one.
+// describe returns the descriptor of a matrix in shared memory. The address must be a multiple of 1024 and the same in
+// all lanes of a warp. For a TRANSPOSED operand, `apart` is the distance in bytes between its parts of 64 columns. For
+// others it is 0. The shuffle tells the compiler that the address is uniform. wgmma reads descriptors from uniform
+// registers, and without the shuffle the compiler would move the value there before each product.
 MLXG_INLINE matrix_descriptor describe(shared_place at, unsigned apart) {
   return {__shfl_sync(0xffffffffu, (at & 0x3ffffu) >> 4 | apart >> 4 << 16, 0), 64u | 1u << 30};
 }
@@ -68,9 +71,9 @@ MLXG_INLINE matrix_descriptor describe(shared_place at, unsigned apart) {
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right.bits()), "n"(int(TRANSPOSED)), "n"(int(ADD)) \
                : "memory")
 
-// multiply_64 starts f = a·b, or += if ADD, with 16 terms and 64 or 128 columns, in fragments of 8 columns. A lane's
-// part of a is that of mma with 16 rows. b has a row of terms for each column or, if TRANSPOSED, a row of columns for
-// each term.
+// multiply_64 starts f = a·b, or f += a·b if ADD, with K = 16 and 64 or 128 columns, in fragments of 8 columns. a is in
+// registers: each warp holds 16 rows in the layout of mma's left-hand operand. b is in shared memory, in rows along K
+// (one per column) or, if TRANSPOSED, in rows along the columns (one per k).
 template <class T, bool TRANSPOSED, bool ADD, int N>
 MLXG_INLINE void multiply_64(float (&f)[N][4], const unsigned (&a)[4], matrix_descriptor right) {
   static_assert(N == 8 || N == 16, "a product has 64 or 128 columns");
@@ -97,7 +100,7 @@ MLXG_INLINE void multiply_64(float (&f)[N][4], const unsigned (&a)[4], matrix_de
                : "l"(left.bits()), "l"(right.bits()), "n"(int(ADD))                                             \
                : "memory")
 
-// multiply_64 starts f = a·bᵀ, or += if ADD, with a in shared memory too.
+// multiply_64 starts f = a·bᵀ, or f += a·bᵀ if ADD. Both operands are in shared memory, in rows along K.
 template <class T, bool ADD, int N>
 MLXG_INLINE void multiply_64(float (&f)[N][4], matrix_descriptor left, matrix_descriptor right) {
   static_assert(N == 8 || N == 16, "a product has 64 or 128 columns");

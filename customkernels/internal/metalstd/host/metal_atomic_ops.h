@@ -69,7 +69,7 @@ MLXG_INLINE void fence(mem_flags flags, memory_order o, thread_scope scope) {
   mlxg_checked_fence(uint32_t(flags), uint32_t(o), uint32_t(scope));
 #else
   (void)flags, (void)o, (void)scope;
-  // A fence whose order is no constant compiles to a call. The strongest order is always valid.
+  // A fence whose order is not a constant compiles to a call. The strongest order is always valid.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 }

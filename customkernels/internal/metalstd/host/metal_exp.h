@@ -1,10 +1,10 @@
-// Exponentials, logarithms and tanh of float that compilers can vectorize: arithmetic without branches, tables and
+// Exponentials, logarithms and tanh of float that compilers can vectorize, because the code has no branches, tables or
 // calls. libm's functions compute one float at a time.
 //
 // All errors are at most 2 ulp. NaN, infinities and zeros are as in C. Overflow gives infinity, and subnormal results
-// are rounded once. The polynomials minimize the relative error of the function. They come from Remez's algorithm in 50
-// digits: coefficients were rounded to float from the lowest order on, and the others fitted again after each. The
-// remaining relative error is stated with each polynomial.
+// are rounded once. The polynomials minimize the relative error of the function. Remez's algorithm in 50 digits gives
+// the coefficients: each is rounded to float, from the lowest order on, and the others are fitted again. The remaining
+// relative error is stated with each polynomial.
 #ifndef METAL_EXP_H
 #define METAL_EXP_H
 
@@ -115,7 +115,8 @@ MLXG_INLINE float log_near_1(float f) {
   return multiply_add(square * f, q, -0.5f * square);
 }
 
-// Returns the logarithm, or the common limit of all logarithms if x is not positive and finite.
+// Returns `log` if x is positive and finite. Otherwise it returns the value that all logarithms share: -infinity at 0,
+// infinity at infinity, and NaN for NaN and negative x.
 MLXG_INLINE float log_or_limit(float x, float log) {
   log = x < INFINITY ? log : x;  // or NaN
   log = x < 0.0f ? NAN : log;

@@ -12,8 +12,9 @@
 #include "metal_simd.h"
 
 namespace mlxg {
-// The type to which package translate converts a value of a conditional operator. A is the type of the value, B the
-// type of the other one. It is their common type if both are scalars or vectors and the types differ, and A otherwise.
+// The type to which package translate converts one of the two values of a conditional operator. A is the type of this
+// value, B the type of the other. The result is their common type if both are scalars or vectors and the types differ,
+// and A otherwise.
 template <class A, class B, class = void>
 struct common_operand_type {
   using type = A;

@@ -22,8 +22,8 @@ uint32_t library_uses_fibers = 0;
 uint32_t library_threadgroup_memory = 0;
 
 // Every function that can wait names this variable. A library with such a function sets library_uses_fibers while it is
-// loaded; any other runs as a loop. The template parameter depends on the caller's, so that a function that is defined
-// but not instantiated does not count.
+// loaded. Other libraries run their threads in a loop, without fibers. The template parameter depends on the caller's
+// template parameter, so that a function that is defined but not instantiated does not count.
 template <class>
 const int marks_fibers = (library_uses_fibers = 1, 0);
 
@@ -85,9 +85,9 @@ struct line {
   return other == 0;
 }
 
-// Returns whether this is the only active lane: then the result of most operations is the lane's own value.
-// Threadgroups of one thread are the fastest on this executor, and would otherwise spend much of the time of short rows
-// in rendezvous.
+// Returns whether this is the only active lane. The result of most operations is then the lane's own value, without a
+// rendezvous. Threadgroups of one thread are the fastest on this executor, and with short rows a rendezvous would take
+// much of their time.
 MLXG_INLINE bool alone(const self& me) {
 #ifdef MLXG_CHECKED
   return false;

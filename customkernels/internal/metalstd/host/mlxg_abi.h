@@ -44,8 +44,8 @@ struct simdgroup {
   alignas(64) unsigned char in16[16 * simd_width];
   alignas(64) unsigned char in32[32 * simd_width];
   alignas(64) uint32_t index[simd_width];
-  // Results of the last completed operation. The next one completes only after every lane has read its result, because
-  // a lane that has not is runnable.
+  // Results of the last completed operation. A lane is runnable until it has read its result, and operations complete
+  // only when no lane is runnable, so the next operation overwrites no unread result.
   alignas(64) unsigned char out[32 * simd_width];
 };
 
@@ -60,7 +60,7 @@ struct control {
   uint32_t simdgroups;           // of the current threadgroup
   const void* job;               // for the runtime
   uint64_t first_group, last_group;
-  context main;  // of the thread that runs the threadgroup
+  context main;  // of the OS thread that runs the threadgroup
   alignas(64) context fiber[max_threads];
   alignas(64) simdgroup groups[max_simdgroups];
   alignas(4096) unsigned char threadgroup_memory[max_threadgroup_memory];

@@ -62,13 +62,13 @@ namespace mlxg {
 #endif
         "cc", "memory");
 #else
-#error "the host executor knows x86-64 and arm64"
+#error "unsupported processor; the host executor supports x86-64 and arm64"
 #endif
 }
 
-// The running fiber. Its value is constant within a function. Still the assembly is volatile: a compiler that reuses
-// the value would keep everything derived from it on the stack across a switch, and three instructions on the stack
-// pointer are faster than the dependent loads.
+// The running fiber. Its value is constant within a function, but the assembly is volatile to keep the compiler from
+// reusing the value. A reused value and everything derived from it would be on the stack across a switch, and three
+// instructions on the stack pointer are faster than the dependent loads.
 struct self {
   control* c;
   uint32_t thread;
@@ -108,8 +108,8 @@ struct self {
   const uint32_t rest = me.group().runnable;
   context* const own = me.own();
   context* to = own + 1;
-  // Usually the next lane runs next. This branch takes the mask off the critical path between two switches and halves
-  // its length.
+  // Usually the next lane runs next. This branch takes the mask off the critical path between two switches, which
+  // halves the path.
   if (__builtin_expect((rest >> me.lane() & 2) == 0, 0)) {
     to = choose(me.c, me.thread, rest);
     if (to == own) {
