@@ -7,7 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// Unbounded, as a side of a [Window], sets no limit.
+// Unbounded is a side of a [Window] without a limit.
 const Unbounded = -1
 
 // A Window limits the keys that a query sees by position. With Lq queries and Lkv keys, query i sees the keys from

@@ -53,10 +53,9 @@ __device__ unsigned short __bfloat16_as_ushort(__nv_bfloat16);
 
 #define ONE(NAME) __device__ float NAME(float);
 ONE(acosf)
-ONE(acoshf)
-ONE(asinf) ONE(asinhf) ONE(atanf) ONE(atanhf) ONE(cosf) ONE(coshf) ONE(sqrtf) ONE(sinf) ONE(sinhf) ONE(tanf) ONE(ceilf)
-    ONE(floorf) ONE(truncf) ONE(rintf) ONE(roundf) ONE(fabsf) ONE(expf) ONE(__expf) ONE(exp2f) ONE(exp10f) ONE(logf)
-        ONE(log2f) ONE(log10f) ONE(rsqrtf) ONE(tanhf) ONE(log1pf)
+ONE(acoshf) ONE(asinf) ONE(asinhf) ONE(atanf) ONE(atanhf) ONE(cosf) ONE(coshf) ONE(sqrtf) ONE(sinf) ONE(sinhf) ONE(tanf)
+    ONE(ceilf) ONE(floorf) ONE(truncf) ONE(rintf) ONE(roundf) ONE(fabsf) ONE(expf) ONE(__expf) ONE(exp2f) ONE(exp10f)
+        ONE(logf) ONE(log2f) ONE(log10f) ONE(rsqrtf) ONE(tanhf) ONE(log1pf)
 #define TWO(NAME) __device__ float NAME(float, float);
             TWO(atan2f) TWO(powf) TWO(fmodf) TWO(fminf) TWO(fmaxf) TWO(fdimf) TWO(copysignf) TWO(nextafterf) __device__
     float fmaf(float, float, float);
@@ -68,8 +67,7 @@ __device__ int ilogbf(float);
   __device__ int NAME(int*, int); \
   __device__ unsigned NAME(unsigned*, unsigned);
 ATOMIC(atomicAdd)
-ATOMIC(atomicSub)
-ATOMIC(atomicAnd) ATOMIC(atomicOr) ATOMIC(atomicXor) ATOMIC(atomicMin) ATOMIC(atomicMax) __device__
+ATOMIC(atomicSub) ATOMIC(atomicAnd) ATOMIC(atomicOr) ATOMIC(atomicXor) ATOMIC(atomicMin) ATOMIC(atomicMax) __device__
     float atomicAdd(float*, float);
 __device__ unsigned atomicCAS(unsigned*, unsigned, unsigned);
 __device__ unsigned long long atomicCAS(unsigned long long*, unsigned long long, unsigned long long);
