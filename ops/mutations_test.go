@@ -204,7 +204,8 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 		lib, err := customkernels.Load(customkernels.Shaders(), file)
 		require.NoError(t, err)
 		for _, l := range launches {
-			prefetches := l.DType == mlxc.Float16 && templateOf(l.Launch)["PREFETCH"] == 1
+			prefetches := l.DType == mlxc.Float16 &&
+				slices.Contains(l.Launch.Template, mlxc.TemplateArg{Name: "PREFETCH", Value: true})
 			if l.DType != widest[l.Kernel.Name()] && !prefetches || !slices.Contains(lib.Names(), l.Kernel.Name()) {
 				continue
 			}

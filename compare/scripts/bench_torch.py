@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Times PyTorch's gradients in cases of "mlxgrad bench" on an NVIDIA GPU, and writes CSV with its columns.
+"""Times PyTorch's gradients in cases of "mlxgrad bench", and writes CSV with its columns.
 
     python3 bench_torch.py --op rmsnorm,attention --dtype float16 --shape '^8192x4096$|causal' > torch.csv
+    taskset -c 0,1 python3 bench_torch.py --device cpu --threads 2 > torch-cpu.csv
 
 Like mlxgrad bench, it makes random, contiguous inputs and cotangents in advance, in several sets that are
-together larger than the caches. A repetition is about 10 ms of evaluations. A delay on the GPU holds them
-back until the host has submitted all of them. Attention has a line for each of PyTorch's kernels; if a kernel
-refuses the case, the line has the reason.
+together larger than the caches. A repetition is about 10 ms of evaluations. On a GPU, a delay holds them back
+until the host has submitted all of them, and attention has a line for each of PyTorch's kernels; if a kernel
+refuses the case, the line has the reason. The memory is measured on a GPU only.
 """
 
 import argparse
@@ -45,38 +46,41 @@ class Case:
         self.moved, self.flops, self.sides, self.targets = moved, flops, sides, targets
 
 
-def cases():
-    for d in (1024, 4096, 8192):
-        n, name = 8192 * d, f"8192x{d}"
-        yield Case("rmsnorm", name, "backward", [(8192, d), (d,)],
-                   lambda x, w: F.rms_norm(x, w.shape, w, 1e-5), 3 * n + 2 * d)
-        yield Case("layernorm", name, "backward", [(8192, d), (d,), (d,)],
-                   lambda x, w, b: F.layer_norm(x, w.shape, w, b, 1e-5), 3 * n + 3 * d)
-    for d in (1024, 4096, 8192, 32768, 128256):
-        yield Case("softmax", f"8192x{d}", "backward", [(8192, d)], lambda x: F.softmax(x, -1), 3 * 8192 * d)
-    for d in (32768, 128256):
-        yield Case("cross-entropy", f"8192x{d}, none", "step", [(8192, d)],
-                   lambda x, t: F.cross_entropy(x, t, reduction="none"), 2 * 8192 * d + 3 * 8192, targets=d)
-    for b, h, kv, length, d, causal in (
-            (4, 32, 32, 2048, 128, True), (4, 32, 8, 4096, 128, True), (4, 32, 32, 2048, 64, False),
-            (4, 32, 32, 2048, 64, True), (1, 16, 16, 4096, 256, True), (1, 32, 8, 16384, 128, True),
-            (4, 32, 32, 2000, 128, True)):
+def cases(device):
+    cpu = device == "cpu"
+    for n, d in ((256, 1024), (1024, 4096)) if cpu else ((8192, d) for d in (1024, 4096, 8192)):
+        yield Case("rmsnorm", f"{n}x{d}", "backward", [(n, d), (d,)],
+                   lambda x, w: F.rms_norm(x, w.shape, w, 1e-5), 3 * n * d + 2 * d)
+        yield Case("layernorm", f"{n}x{d}", "backward", [(n, d), (d,), (d,)],
+                   lambda x, w, b: F.layer_norm(x, w.shape, w, b, 1e-5), 3 * n * d + 3 * d)
+    rows, widths = (256, (1024, 32768)) if cpu else (8192, (1024, 4096, 8192, 32768, 128256))
+    for d in widths:
+        yield Case("softmax", f"{rows}x{d}", "backward", [(rows, d)], lambda x: F.softmax(x, -1), 3 * rows * d)
+    for d in (1024, 32768) if cpu else (32768, 128256):
+        yield Case("cross-entropy", f"{rows}x{d}, none", "step", [(rows, d)],
+                   lambda x, t: F.cross_entropy(x, t, reduction="none"), 2 * rows * d + 3 * rows, targets=d)
+    sizes = ((1, 2, 2, 512, 64, True), (1, 1, 1, 512, 64, True), (1, 1, 1, 1024, 64, True), (1, 1, 1, 2048, 64, True),
+             (1, 1, 1, 4096, 64, True)) if cpu else (
+        (4, 32, 32, 2048, 128, True), (4, 32, 8, 4096, 128, True), (4, 32, 32, 2048, 64, False),
+        (4, 32, 32, 2048, 64, True), (1, 16, 16, 4096, 256, True), (1, 32, 8, 16384, 128, True),
+        (4, 32, 32, 2000, 128, True))
+    for b, h, kv, length, d, causal in sizes:
         pairs = length * (length + 1) // 2 if causal else length * length
         heads = str(h) if h == kv else f"{h}/{kv}"
         yield Case("attention", f"{b}x{heads}x{length}x{d}" + ", causal" * causal, "step",
                    [(b, h, length, d), (b, kv, length, d), (b, kv, length, d)],
                    lambda q, k, v, causal=causal, grouped=h != kv: F.scaled_dot_product_attention(
                        q, k, v, is_causal=causal, enable_gqa=grouped),
-                   flops=7 * 2 * b * h * pairs * d, sides=tuple(BACKENDS))
+                   flops=7 * 2 * b * h * pairs * d, sides=("torch",) if cpu else tuple(BACKENDS))
 
 
-def evaluation(case, side, dtype):
+def evaluation(case, side, dtype, device):
     """Returns a function that evaluates the pass on operand set i modulo the number of sets."""
     size = sum(math.prod(s) for s in case.shapes) * dtype.itemsize
     sets = []
     for _ in range(max(1, min(8, (400 << 20) // size + 1))):
-        inputs = [torch.randn(s, device="cuda", dtype=dtype, requires_grad=True) for s in case.shapes]
-        extra = [torch.randint(case.targets, case.shapes[0][:1], device="cuda")] if case.targets else []
+        inputs = [torch.randn(s, device=device, dtype=dtype, requires_grad=True) for s in case.shapes]
+        extra = [torch.randint(case.targets, case.shapes[0][:1], device=device)] if case.targets else []
         sets.append([inputs, extra, None, None])
     choice = sdpa_kernel(BACKENDS[side]) if side in BACKENDS else contextlib.nullcontext()
     with choice:
@@ -112,8 +116,25 @@ def timed(evaluate, copies, wait):
     return 1e3 * begin.elapsed_time(end) / copies, 1e6 * submitted / copies
 
 
+def timed_on_cpu(evaluate, copies):
+    start = time.perf_counter()
+    for i in range(copies):
+        evaluate(i)
+    return 1e6 * (time.perf_counter() - start) / copies
+
+
+def measure_on_cpu(case, side, dtype, repeat):
+    evaluate = evaluation(case, side, dtype, "cpu")
+    evaluate(0)
+    copies = 1
+    for _ in range(3):
+        copies = max(1, min(64, int(10_000 / timed_on_cpu(evaluate, copies))))
+    times = [timed_on_cpu(evaluate, copies) for _ in range(repeat)]
+    return times, statistics.median(times), 0, copies, ""
+
+
 def measure(case, side, dtype, repeat):
-    evaluate = evaluation(case, side, dtype)
+    evaluate = evaluation(case, side, dtype, "cuda")
     torch.cuda.synchronize()
     active = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -132,13 +153,14 @@ def measure(case, side, dtype, repeat):
     return device, statistics.median(wall), statistics.median(t[1] for t in times), copies, extra
 
 
-def line(case, side, dtype, repeat, tf32):
+def line(case, side, dtype, repeat, tf32, cpu):
     row = dict.fromkeys(COLUMNS, "")
-    row.update({"device": torch.cuda.get_device_name(), "tf32": "on" if tf32 else "off", "op": case.op, "case": case.name,
+    name = "cpu" if cpu else torch.cuda.get_device_name()
+    row.update({"device": name, "tf32": "on" if tf32 and not cpu else "off", "op": case.op, "case": case.name,
                 "dtype": str(dtype).removeprefix("torch."), "pass": case.kind, "side": side,
                 "bytes": case.moved * dtype.itemsize, "flops": case.flops or 0})
     try:
-        device, wall, submit, copies, extra = measure(case, side, dtype, repeat)
+        device, wall, submit, copies, extra = (measure_on_cpu if cpu else measure)(case, side, dtype, repeat)
     except RuntimeError as err:
         row["message"] = str(err).split("\n")[0]
         return row
@@ -155,28 +177,34 @@ def line(case, side, dtype, repeat, tf32):
 
 
 def main():
-    names = list(dict.fromkeys(c.op for c in cases()))
+    names = list(dict.fromkeys(c.op for c in cases("cuda")))
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--op", default=",".join(names), help="only these operations: " + ", ".join(names))
     p.add_argument("--dtype", default="float32,float16,bfloat16", help="only these dtypes")
     p.add_argument("--shape", default="", help="only cases whose names match this regular expression")
     p.add_argument("--repeat", type=int, default=9, help="number of repetitions")
     p.add_argument("--no-tf32", action="store_true", help="multiply float32 matrices without TF32")
+    p.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    p.add_argument("--threads", type=int, help="number of threads on a CPU")
     a = p.parse_args()
+    cpu = a.device == "cpu"
+    if a.threads:
+        torch.set_num_threads(a.threads)
     warnings.simplefilter("ignore")  # A kernel warns when it refuses a case; the line of the case has the error.
     torch.backends.cuda.matmul.allow_tf32 = not a.no_tf32
     torch.backends.cudnn.allow_tf32 = not a.no_tf32
     torch.manual_seed(1)
     out = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
     out.writeheader()
-    for case in cases():
+    for case in cases(a.device):
         if case.op not in a.op.split(",") or not re.search(a.shape, case.name):
             continue
         for dtype in a.dtype.split(","):
             for side in case.sides:
-                out.writerow(line(case, side, getattr(torch, dtype), a.repeat, not a.no_tf32))
+                out.writerow(line(case, side, getattr(torch, dtype), a.repeat, not a.no_tf32, cpu))
                 sys.stdout.flush()
-                torch.cuda.empty_cache()
+                if not cpu:
+                    torch.cuda.empty_cache()
 
 
 if __name__ == "__main__":

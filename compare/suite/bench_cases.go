@@ -97,6 +97,7 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			losses:       slices.Concat(bothLosses(256, 1024), bothLosses(256, 32768)),
 			linearLosses: []linearLossCase{{loss(256, 8192, ops.ReductionMean), 256}, {loss(256, 8192, ops.ReductionNone), 256}},
 			attentions: []attentionCase{
+				{batch: 1, heads: 2, queries: 512, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 512, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 1024, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 2048, dim: 64, causal: true},

@@ -45,13 +45,18 @@ struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
 };
 
 // add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum. Blocks of 8×8 elements of the product stay in
-// registers for all of INNER. Eight columns of the panel, converted to float, stay in the cache for all rows.
+// registers for all of INNER. Eight columns of the panel, converted to float, stay in the cache for all rows. An executor that defines MLXG_THREAD_PRODUCTS
+// does the same with its vector registers.
 template <bool TRANSPOSED, int ROWS, int INNER, int COLUMNS, typename T, int PANEL_ROWS, int PANEL_COLUMNS, int STRIDE>
 inline void add_product(
     thread Tile<1, ROWS, COLUMNS>& sum,
     thread Tile<1, ROWS, INNER>& left,
     thread const Panel<1, T, PANEL_ROWS, PANEL_COLUMNS, STRIDE>& panel,
     uint) {
+#ifdef MLXG_THREAD_PRODUCTS
+  mlxg::add_product<TRANSPOSED, 0, ROWS, INNER, COLUMNS>(
+      sum.elements, left.elements, panel.current, STRIDE, panel.current_rows);
+#else
   for (int c = 0; c < COLUMNS; c += 8) {
     float right[INNER][8];
     if (TRANSPOSED) {
@@ -99,4 +104,5 @@ inline void add_product(
       }
     }
   }
+#endif
 }

@@ -19,10 +19,12 @@
 namespace mlxg {
 // The minimum and maximum of two floats. A NaN and a number give the number.
 MLXG_INLINE float smaller(float a, float b) {
-  return b < a || a != a ? b : a;
+  const float m = b < a ? b : a;
+  return a != a ? b : m;
 }
 MLXG_INLINE float larger(float a, float b) {
-  return a < b || a != a ? b : a;
+  const float m = a < b ? b : a;
+  return a != a ? b : m;
 }
 }  // namespace mlxg
 

@@ -10,6 +10,7 @@
 #include "metal_math.h"
 #include "metal_matrix.h"
 #include "metal_simd.h"
+#include "metal_tile.h"
 
 namespace mlxg {
 // The type to which package translate converts one of the two values of a conditional operator. A is the type of this
