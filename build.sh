@@ -52,7 +52,7 @@ usage: ./build.sh [verb] [flags]
   bench   run all benchmarks; flags and packages go to go test
           bench overhead: compare the call overhead of mlxc, C, and Python's MLX if installed
   upgrade VERSION
-          compare a release of MLX, or the newest on pip, with the pinned one: changed C++ headers and
+          compare a release of MLX, or newest, with the pinned one: changed C++ headers and
           their users, patch rules, compiler errors, packages, and the decisions for a person; see
           docs/upgrading.md. It downloads the release for every backend and changes nothing else
             --from VERSION    compare with this version of the lock file
@@ -72,9 +72,9 @@ die() {
   exit 1
 }
 
-# takes_nothing refuses the arguments of a verb without arguments: clean --dry-run must not clean.
+# takes_nothing refuses arguments of a verb that takes none: clean --dry-run must not clean.
 takes_nothing() {
-  [ $# = 0 ] || die "the verb takes no arguments, not $1: see ./build.sh help"
+  [ $# = 0 ] || die "unexpected argument $1: the verb takes none; see ./build.sh help"
 }
 
 # programs is the folder of the programs that this script builds. In a read-only checkout it is temporary.

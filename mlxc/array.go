@@ -123,7 +123,7 @@ func (a *Array) markFreed() bool {
 	}
 }
 
-// newArray takes ownership of a handle. The scope owns the array, or the garbage collector if scopeID is 0.
+// newArray takes ownership of a handle. The scope with the id owns the array, or the garbage collector if scopeID is 0.
 func newArray(ctx unsafe.Pointer, scopeID uintptr) *Array {
 	a := &Array{ctx: ctx}
 	if profiling.Load() > 0 {
@@ -177,7 +177,7 @@ func InvalidArray(err error) *Array {
 // wrap returns the array of a C call, or an invalid array with its error.
 func wrap(op string, r C.mlxg_result, operands ...*Array) *Array {
 	if r.err != nil {
-		return invalid(opError(op, takeText(r.err), operands...))
+		return invalid(opError(op, takeError(r.err), operands...))
 	}
 	return newArray(r.ctx, uintptr(r.scope))
 }
@@ -185,7 +185,7 @@ func wrap(op string, r C.mlxg_result, operands ...*Array) *Array {
 // wrapAll is wrap for a call with several results.
 func wrapAll(op string, r C.mlxg_results, operands ...*Array) ([]*Array, error) {
 	if r.err != nil {
-		return nil, opError(op, takeText(r.err), operands...)
+		return nil, opError(op, takeError(r.err), operands...)
 	}
 	if r.n <= C.MLXG_FEW {
 		return newArrays(r.few[:r.n], uintptr(r.scope)), nil
@@ -194,8 +194,8 @@ func wrapAll(op string, r C.mlxg_results, operands ...*Array) ([]*Array, error) 
 	return newArrays(unsafe.Slice(r.items, r.n), uintptr(r.scope)), nil
 }
 
-// takeText frees a message of C and returns it as an error.
-func takeText(p *C.char) error { return errorFromMLX(takeString(p)) }
+// takeError frees a message of C and returns it as an error.
+func takeError(p *C.char) error { return errorFromMLX(takeString(p)) }
 
 // takeString frees a string of C and returns it as a Go string.
 func takeString(p *C.char) string {

@@ -74,7 +74,7 @@ func newUnfilledLeaf(op string, shape []int, d DType) (a *Array, data []byte) {
 var emptyData [16]byte
 
 // maxBytes is the address space of current processors. MLX counts elements in 64 bits without checking for overflow
-// (fault size-overflow).
+// (fault size-overflow; docs/mlx-faults.md lists the faults of MLX).
 const maxBytes = 1 << 47
 
 // checkShape returns the number of elements. It returns an error if an axis is negative or exceeds 2³¹−1, or if the
@@ -127,9 +127,9 @@ func cInts(v []int) ([]C.int, error) {
 // must hold exactly len(data) elements; without a shape, the array has one axis. It is meant for large data that is
 // already in memory, such as a mapped file.
 //
-// The program must not write to data until the array, and every array made from it, is gone: MLX computes lazily, and
+// The program must not write to data until the array, and every array made from it, is freed: MLX computes lazily, and
 // arrays may share the memory. MLX does not write to data. Memory of the Go heap stays alive and in place as long as
-// MLX needs it. The caller must keep any other memory, such as a mapping.
+// MLX needs it. Other memory, such as a mapping, must stay valid as long; the caller ensures that.
 //
 // With a GPU, MLX copies the elements unless the GPU can read the memory in place. Metal can if data begins and ends at
 // page boundaries.

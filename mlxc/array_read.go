@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// String evaluates the array and formats it as MLX does. For an invalid array it returns the error. Under a transform
-// that passes placeholders without values, it says that there is no value.
+// String evaluates the array and formats it as MLX does. For an invalid array it returns the error. For a placeholder
+// without a value, as under Compile or Vmap, it returns the dtype, the shape and MLX's error.
 func (a *Array) String() string {
 	ctx, err := a.acquire()
 	if err != nil {
@@ -21,7 +21,7 @@ func (a *Array) String() string {
 	var e *C.char
 	onCleanThread(func() { e = C.mlxg_tostring(ctx, &text) })
 	if e != nil {
-		return fmt.Sprintf("array(%s without a value: %v)", describe(a.Shape(), a.DType()), takeText(e))
+		return fmt.Sprintf("array(%s without a value: %v)", describe(a.Shape(), a.DType()), takeError(e))
 	}
 	defer C.free(unsafe.Pointer(text))
 	return C.GoString(text)
@@ -55,7 +55,7 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 	var e *C.char
 	onCleanThread(func() { e = C.mlxg_read(ctx, dst, C.size_t(len(out)*d.Size())) })
 	if e != nil {
-		return fail(takeText(e))
+		return fail(takeError(e))
 	}
 	releaseFunctions()
 	paceGC()
@@ -96,7 +96,7 @@ func (a *Array) Strides() ([]int, error) {
 	var e *C.char
 	onCleanThread(func() { e = C.mlxg_strides(ctx, &c[0]) })
 	if e != nil {
-		return nil, opError(op, takeText(e), a)
+		return nil, opError(op, takeError(e), a)
 	}
 	strides := make([]int, len(c)-1)
 	for i := range strides {
@@ -105,13 +105,14 @@ func (a *Array) Strides() ([]int, error) {
 	return strides, nil
 }
 
-// IsHostBacked reports whether the elements were copied from host memory, as by FromSlice and Scalar. Such an array can
-// be read without synchronization on every device. Reading an array that a CUDA device computed copies it to the host.
+// IsHostBacked reports whether the elements were copied from host memory, as by FromSlice and Scalar; FromSliceNoCopy
+// does not count. Such an array can be read without synchronization on every device. In contrast, reading an array that
+// a CUDA device computed copies it to the host.
 //
 // It is for packages that build operations.
 func (a *Array) IsHostBacked() bool { return a != nil && a.hostBacked }
 
-// IsReady reports whether the array's value is available: reading it then computes nothing and waits for nothing. Under
+// IsReady reports whether the array's value is available: reading it then neither computes nor blocks. Under
 // VJP and ValueAndGrad, an argument's placeholder is ready if the argument is; placeholders of Compile and Vmap never
 // are. It is false for an invalid array. On a machine with a CUDA device, it may be false for a short time after a CPU
 // stream was synchronized.

@@ -20,7 +20,7 @@ func (d Device) Count() (int, error) {
 	}
 	var n C.int
 	if e := C.mlxg_device_count(&n, C.int(d)); e != nil {
-		return 0, opError(op, takeText(e))
+		return 0, opError(op, takeError(e))
 	}
 	return int(n), nil
 }
@@ -40,7 +40,7 @@ func (d Device) Info(index int) (map[string]any, error) {
 	}
 	var lines *C.char
 	if e := C.mlxg_device_info(C.int(d), C.int(index), &lines); e != nil {
-		return nil, opError(op, takeText(e))
+		return nil, opError(op, takeError(e))
 	}
 	values := map[string]any{}
 	for line := range strings.Lines(takeString(lines)) {

@@ -21,7 +21,7 @@ func MetalLibrary() (string, error) {
 	}
 	var path *C.char
 	if e := C.mlxg_metal_library(&path); e != nil {
-		return "", opError(op, takeText(e))
+		return "", opError(op, takeError(e))
 	}
 	return takeString(path), nil
 }
@@ -50,7 +50,7 @@ func withPath(op, path string, f func(*C.char) *C.char) error {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
 	if e := f(p); e != nil {
-		return opError(op, takeText(e))
+		return opError(op, takeError(e))
 	}
 	return nil
 }

@@ -13,7 +13,7 @@
 //
 // # Operations
 //
-// These rules hold for every operation of a kind:
+// These rules hold for each kind of operation:
 //
 //   - Element-wise operations broadcast their operands to a common shape and promote them to a common dtype, by MLX's
 //     rules. Shapes that do not broadcast are an error. Exp, Log, Sin, Sqrt and similar functions compute integers and
@@ -27,8 +27,8 @@
 //   - Products such as MatMul take floating-point and complex operands. Integers are an error, except in Outer, Kron
 //     and VecDot: convert with AsType.
 //   - Linear algebra works on the last two axes; earlier axes are a batch. It takes float32 and float64; some
-//     functions also take complex64. MLX has gradients only for Norm, Cross, Det and SlogDet of up to 3 rows, the
-//     right-hand side of Solve and SolveTriangular, and NormOrd without singular values.
+//     functions also take complex64. MLX has gradients only for Norm, Cross, the right-hand side of Solve and
+//     SolveTriangular, Det and SlogDet of matrices with at most 3 rows, and NormOrd without singular values.
 //   - Config structs, such as ConvConfig, hold options. The zero value gives the usual operation.
 //   - Arguments come in one order: arrays, parameters, axes. A random key comes first. A dtype comes before a
 //     shape. Variadic lists come last.
@@ -47,7 +47,7 @@
 //
 // So 2 keeps integers exact and 2.0 converts them: an untyped Go constant is an integer if it is written as one.
 // Comparisons return booleans, and divisions of integers return float32. It is an error if s is an integer that the
-// dtype cannot hold, also where Python wraps around (uint64, bool), or if s has another type.
+// dtype cannot hold, even for uint64 and bool, where Python wraps around, or if s has another type.
 //
 // # Indexing
 //
@@ -90,10 +90,10 @@
 // in this package ends the process. MLX's exceptions become errors. If a Go function that MLX calls panics, the call
 // that ran the function returns a *PanicError.
 //
-// Some errors appear only at evaluation: a singular matrix, a kernel that does not compile, a lost process of a group.
-// The failed array, and every array that depends on it, then returns the error at each later use. Other intermediate
-// arrays of that evaluation may be marked as evaluated but hold undefined data: discard them. An error of AsyncEval is
-// returned by a later evaluation or read, possibly of another array, or by Synchronize.
+// Some errors appear only at evaluation: a singular matrix, a kernel that does not compile, a lost process of a
+// distributed group. The failed array, and every array that depends on it, then returns the error at each later use.
+// Other intermediate arrays of that evaluation may be marked as evaluated but hold undefined data: discard them. An
+// error of AsyncEval is returned by a later evaluation or read, possibly of another array, or by Synchronize.
 //
 // # Memory
 //
@@ -101,7 +101,7 @@
 // WithScope and WithScopeErr release all arrays made in a function, and the garbage collector releases unreachable
 // arrays. The collector is only a safety net, because it runs late: a loop that makes large arrays should use a scope
 // per iteration, and a server a scope per request. The collector does not see MLX's memory, so this package starts it
-// when that memory has doubled.
+// when that memory has doubled since the last collection.
 //
 // FromSlice copies; FromSliceNoCopy uses the elements in place. SetMemoryLimit and SetCacheLimit limit MLX's memory and
 // its cache. ActiveMemory, PeakMemory and CacheMemory report the sizes. ProfileArrays shows where live arrays were
@@ -157,7 +157,7 @@
 //   - MetalKernel, CUDAKernel and HostFunction add custom kernels and C functions to the graph. CustomVJP defines their
 //     gradient. Trace and WithPlaceholderGPU return the source that MLX generates for a Metal kernel, on any machine.
 //   - IsTraced, Differentiating, IsReady and IsHostBacked report the state of an array or of the running transform.
-//     TF32Enabled reports the precision of CUDA products.
+//     TF32Enabled reports whether CUDA matrix products use TF32.
 //   - After and AfterCompletion order parts of a graph to bound its memory.
 //   - OutsideScopes makes arrays that outlive the caller's scope.
 //
@@ -166,4 +166,7 @@
 // The lowest layer of this package is generated from the headers of the pinned mlx-c. A test fails if a function of
 // mlx-c is neither bound nor listed with the reason for its absence. The loaded libraries must have the pinned
 // versions; otherwise every operation returns the error of Check.
+//
+// This package works around the faults of MLX that docs/mlx-faults.md lists. A comment of the form (fault NAME) in the
+// source names an entry of that page.
 package mlxc

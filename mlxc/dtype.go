@@ -26,7 +26,7 @@ const (
 	Int64
 	Float16
 	Float32
-	Float64 // CPU only; MLX computes exp, erf, sin and softmax in single precision
+	Float64 // CPU only; MLX computes its exp, erf, sin and softmax in single precision
 	BFloat16
 	Complex64
 )
@@ -78,7 +78,7 @@ func (d DType) IsInteger() bool { return d >= Uint8 && d <= Int64 }
 // exact reports whether d is an integer dtype or Bool.
 func (d DType) exact() bool { return d >= Bool && d <= Int64 }
 
-// integerRange returns the minimum and the maximum of an integer dtype. The maximum of Uint64 is limited to int's.
+// integerRange returns the minimum and the maximum of an integer dtype. For Uint64, greatest is math.MaxInt.
 func (d DType) integerRange() (least, greatest int) {
 	unused := 64 - 8*d.Size()
 	if d >= Int8 {

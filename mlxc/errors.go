@@ -84,7 +84,7 @@ func (e *Error) text() (text, caller string) {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// PanicError is the error of a call that ran a panicking Go function.
+// PanicError is the error of a call in which a Go function panicked.
 type PanicError struct {
 	Value any    // the argument of panic
 	Stack []byte // the stack of the panic
@@ -163,8 +163,8 @@ func withCaller(err error) error {
 var internalFunction = regexp.MustCompile(`^_cgoexp_|^(runtime|reflect|sync|slices|maps|iter|sort|internal/.*)\.|^` +
 	regexp.QuoteMeta(path.Dir(reflect.TypeFor[Error]().PkgPath())) + `/(mlxc|ops|customkernels)[./]`)
 
-// internalFile matches the files of this module's libraries. A closure in a function that is inlined into the user's
-// function has a name of the user's package.
+// internalFile matches the files of this module's libraries. internalFunction does not match every function in them: if
+// a function is inlined into the user's function, its closures have names of the user's package.
 var internalFile = sync.OnceValue(func() *regexp.Regexp {
 	_, file, _, _ := runtime.Caller(0)
 	root := path.Dir(path.Dir(file))

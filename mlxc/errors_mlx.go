@@ -49,8 +49,8 @@ var replacedMessages = []struct{ mlx, ours string }{
 const kernelGradientHint = " (a custom kernel has only the gradient that CustomFunction or CustomVJP defines, and no " +
 	"second derivative: use MLX's own operations, such as mlxc.RMSNorm, to differentiate twice)"
 
-const exportHint = " (kernels that run on a CPU are functions of this process: export for a Mac inside " +
-	"WithPlaceholderGPU, or use MLX's own operations)"
+const exportHint = " (a file cannot hold a kernel for the CPU, which is a function of this process: export " +
+	"for a Mac inside WithPlaceholderGPU, or use MLX's own operations)"
 
 const noGradientHint = " (MLX has no gradient for this operation: use StopGradient if none is needed, or define one " +
 	"with CustomVJP)"

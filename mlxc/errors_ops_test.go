@@ -49,7 +49,7 @@ func TestWrongOperations(t *testing.T) {
 			first(mlxc.FromSlice([]complex64{1}).DivMod(a)),
 			[]string{"floor_divide", "complex64(1), float32(2,3)"},
 		},
-		"too many decimals": {a.RoundTo(38), []string{"round", "38 decimals", "−37 to 37"}},
+		"too many decimals": {a.RoundTo(38), []string{"round", "decimals is 38", "−37 to 37"}},
 		"too few decimals":  {a.RoundTo(math.MinInt), []string{"round", "decimals"}},
 		"complex NaN": {
 			mlxc.FromSlice([]complex64{1}).NaNToNum(mlxc.NaNToNumConfig{}),

@@ -74,7 +74,7 @@ func Eval(arrays ...*Array) error {
 	var e *C.char
 	onCleanThread(func() { e = C.mlxg_eval(h.ptr(), h.n()) })
 	if e != nil {
-		return opError("Eval", takeText(e), arrays...)
+		return opError("Eval", takeError(e), arrays...)
 	}
 	freeQueue.flush(false)
 	paceGC()
@@ -92,7 +92,7 @@ func AsyncEval(arrays ...*Array) error {
 	var e *C.char
 	onCleanThread(func() { e = C.mlxg_async_eval(h.ptr(), h.n()) })
 	if e != nil {
-		return opError("AsyncEval", takeText(e), arrays...)
+		return opError("AsyncEval", takeError(e), arrays...)
 	}
 	freeQueue.flush(false)
 	paceGC()

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// PrintGraph writes the inputs, the outputs and the operations that the outputs still need. Each operation has a line,
-// in the order in which MLX computes them. names gives the names of arrays; other arrays are called A, B, and so on.
+// PrintGraph writes the inputs and the outputs of a graph, and the operations that are not evaluated yet, one per line
+// in the order of evaluation. names holds names of arrays; other arrays are called A, B, and so on.
 func PrintGraph(w io.Writer, names map[*Array]string, outputs ...*Array) error {
 	return printGraph("PrintGraph", false, w, names, outputs)
 }
@@ -48,7 +48,7 @@ func printGraph(op string, dot bool, w io.Writer, names map[*Array]string, outpu
 	var size C.size_t
 	locked(func() {
 		if e := C.mlxg_graph_text(C.bool(dot), h.ptr(), h.n(), n.ptr(), &c[0], n.n(), &text, &size); e != nil {
-			err = opError(op, takeText(e), outputs...)
+			err = opError(op, takeError(e), outputs...)
 		}
 	})
 	defer C.free(unsafe.Pointer(text))

@@ -42,7 +42,7 @@ func initGroup(backend string, strict bool) (group unsafe.Pointer, err error) {
 	name := C.CString(backend)
 	defer C.free(unsafe.Pointer(name))
 	if e := C.mlxg_group_init(&group, C.bool(strict), name); e != nil {
-		return nil, takeText(e)
+		return nil, takeError(e)
 	}
 	return group, nil
 }
@@ -53,7 +53,7 @@ func splitGroup(group unsafe.Pointer, color, key int) (part unsafe.Pointer, err 
 		return nil, err
 	}
 	if e := C.mlxg_group_split(&part, group, c[0], c[1]); e != nil {
-		return nil, takeText(e)
+		return nil, takeError(e)
 	}
 	return part, nil
 }

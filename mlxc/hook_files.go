@@ -27,7 +27,7 @@ func init() {
 
 func openSource(fd uintptr) (source unsafe.Pointer, err error) {
 	if e := C.mlxg_source_new(C.int(fd), &source); e != nil {
-		return nil, takeText(e)
+		return nil, takeError(e)
 	}
 	return source, nil
 }
@@ -50,7 +50,7 @@ func readElements(a *Array, data []byte) error {
 	var e *C.char
 	onCleanThread(func() { e = C.mlxg_read(ctx, unsafe.Pointer(&data[0]), C.size_t(len(data))) })
 	if e != nil {
-		return takeText(e)
+		return takeError(e)
 	}
 	return nil
 }

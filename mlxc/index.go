@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Index, SetAt and similar methods take one Index per axis instead of MLX's three lists of starts, stops and strides.
-// Each of these lists has an entry for every axis. MLX also hides a position out of range, because it ends a slice at
-// the end of the axis. Positions that are Go ints are checked like the bounds of a Go slice.
+// MLX's slices take lists of starts, stops and strides, with an entry for every axis, and silently end at the end of an
+// axis. Index, SetAt and similar methods take one Index per axis instead, and check its positions like the bounds of a
+// Go slice.
 
 // Index selects positions along one axis of an array, for Array.Index, SetAt and similar methods. The zero value is
 // All.
@@ -120,14 +120,14 @@ func (a *Array) SetAt(update *Array, at ...Index) *Array {
 	return a.updateAt("set_at", update, at, mlxSliceUpdate, mlxScatter)
 }
 
-// AddAt is SetAt with the sum of the element and its update. If ids name an element more than once, all its updates are
-// added. The gradient of Index is AddAt of the cotangent to zeros.
+// AddAt is SetAt that adds the update to the selected elements. If ids name an element more than once, all its updates
+// are added. The gradient of Index is AddAt of the cotangent to zeros.
 func (a *Array) AddAt(update *Array, at ...Index) *Array {
 	return a.updateAt("add_at", update, at, mlxSliceUpdateAdd, mlxScatterAdd)
 }
 
-// MulAt is SetAt with the product of the element and its update. If ids name an element more than once, the product has
-// all its updates.
+// MulAt is SetAt that multiplies the selected elements by the update. If ids name an element more than once, it is
+// multiplied by all its updates.
 func (a *Array) MulAt(update *Array, at ...Index) *Array {
 	return a.updateAt("mul_at", update, at, mlxSliceUpdateProd, mlxScatterProd)
 }

@@ -29,8 +29,8 @@ type CUDAKernel struct {
 // CUDAKernelSource is the source of a CUDA kernel.
 type CUDAKernelSource struct {
 	Name    string
-	Inputs  []string
-	Outputs []string
+	Inputs  []string // names of the parameters for inputs
+	Outputs []string // names of the parameters for outputs
 	Body    string
 	// Prelude and then Header come before the function, outside its namespace. MLX copies and hashes Header and Body at
 	// every launch. Long texts therefore belong in Prelude, whose texts are included as files.
@@ -40,9 +40,9 @@ type CUDAKernelSource struct {
 	Strided bool
 	// SharedMemory is the dynamic shared memory of a block, in bytes.
 	SharedMemory int
-	// Code is a cubin or PTX for the device. If it is not empty, launches run its function Function, and only exported
-	// graphs contain the text. The function's parameters are pointers to the inputs and then to the outputs: it gets no
-	// shapes, strides and template arguments. MLX copies and hashes Code at every launch.
+	// Code is a cubin or PTX for the device. If it is not empty, launches run its function Function instead of Body;
+	// exported graphs still contain Body. The function's parameters are pointers to the inputs and then to the outputs:
+	// it gets no shapes, strides or template arguments. MLX copies and hashes Code at every launch.
 	Code     []byte
 	Function string
 }

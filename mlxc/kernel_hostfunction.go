@@ -28,7 +28,7 @@ type Output struct {
 // Strides are in elements. None of the functions may call Go.
 //
 //   - prepare may be nil. It reserves scarce resources, on the thread that evaluates. If it fails, it returns nonzero
-//     and writes a message to err; the outputs then fail with this error at every read.
+//     and writes a message to err; every read of an output then returns this error.
 //   - run computes the outputs, on a thread of MLX. It may be called several times and concurrently. It cannot fail.
 //   - release may be nil. It frees ctx after the last node that uses it is gone, on any thread.
 type HostFunction struct {

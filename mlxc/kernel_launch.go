@@ -53,7 +53,7 @@ func newCustomKernel(kind, name, body string, inputs, outputs []string,
 	var text *C.char
 	ptr := create(texts[0], texts[1], texts[2], texts[3], &text)
 	if text != nil {
-		return nil, opError(name, takeText(text))
+		return nil, opError(name, takeError(text))
 	}
 	k := &customKernel{ptr: ptr, name: name, inputs: len(inputs)}
 	runtime.AddCleanup(k, func(ptr unsafe.Pointer) { C.mlxg_kernel_free(ptr) }, ptr)
@@ -111,7 +111,7 @@ func (l KernelLaunch) flatten(numbers []C.int) ([]C.int, string, error) {
 	var names strings.Builder
 	for _, t := range l.Template {
 		if strings.ContainsRune(t.Name, 0) {
-			return nil, "", fmt.Errorf("the template argument %q has a 0 in its name", t.Name)
+			return nil, "", fmt.Errorf("the name %q of a template argument has a zero byte", t.Name)
 		}
 		names.WriteString(t.Name)
 		names.WriteByte(0)

@@ -6,15 +6,14 @@ import "C"
 import "unsafe"
 
 // MetalKernel is a custom Metal kernel of MLX (mlx_fast_metal_kernel). MLX generates the function's signature around
-// Body. The names of inputs and outputs become parameters. Metal's position attributes are available if their names
-// occur in Body.
+// Body. Metal's position attributes, such as thread_position_in_grid, are parameters if their names occur in Body.
 type MetalKernel struct{ kernel *customKernel }
 
 // MetalKernelSource is the source of a Metal kernel.
 type MetalKernelSource struct {
 	Name    string
-	Inputs  []string
-	Outputs []string
+	Inputs  []string // names of the parameters for inputs
+	Outputs []string // names of the parameters for outputs
 	Body    string
 	Header  string // text before the function
 	// Strided passes inputs with their strides. Otherwise MLX copies inputs to row-major order if needed.

@@ -14,8 +14,8 @@ func MemoryLimit() int {
 
 // SetMemoryLimit sets the memory that MLX tries to stay below during evaluation, and returns the previous limit. It is
 // not a hard bound: if more is needed, MLX first releases cached buffers, then waits for running work, then exceeds the
-// limit. On a CPU, the default is four fifths of the machine's memory. On a GPU, it follows from the device's
-// recommendation.
+// limit. On a CPU, the default is four fifths of the machine's memory. On a GPU, MLX derives it from the device's
+// memory.
 func SetMemoryLimit(bytes int) (previous int, err error) {
 	return setLimit("SetMemoryLimit", C.MLXG_LIMIT_MEMORY, bytes)
 }
@@ -43,7 +43,7 @@ func setLimit(op string, which C.int, bytes int) (previous int, err error) {
 	}
 	var n C.size_t
 	if e := C.mlxg_set_limit(which, &n, C.size_t(bytes)); e != nil {
-		return 0, opError(op, takeText(e))
+		return 0, opError(op, takeError(e))
 	}
 	return int(n), nil
 }

@@ -12,8 +12,8 @@ import (
 
 // scope owns arrays until it ends. New arrays come from the goroutine that opened the scope. Any goroutine may free an
 // array, or keep it, which moves it to the parent. Lock order: an array's owner lock, then the scope's mu, then the
-// parent's mu. Ended scopes are recycled, so a stale Array.scope may point to a scope that another goroutine has opened;
-// removeLocked checks for that.
+// parent's mu. Ended scopes are recycled, so a stale Array.scope may point to a scope that another goroutine has
+// opened; removeLocked checks for that.
 type scope struct {
 	id     uintptr
 	mu     sync.Mutex
@@ -64,7 +64,7 @@ func (s *scope) add(a *Array) {
 	s.mu.Unlock()
 }
 
-// remove removes an array from the scope. It does nothing if the scope does not own the array, because it has ended.
+// remove removes an array from the scope. It does nothing if the scope has ended and no longer owns the array.
 func (s *scope) remove(a *Array) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

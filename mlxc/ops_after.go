@@ -12,12 +12,14 @@ import "C"
 // It is for packages that build operations.
 func (a *Array) After(others ...*Array) *Array { return a.after("After", others, false) }
 
-// AfterCompletion is After for a chain of parts that reuse each other's memory. A CPU or a CUDA device releases memory
-// only when the last work that uses it is complete. By then much more work may be queued, with memory for its results.
-// If a is itself a result of AfterCompletion, evaluating the new array blocks until the device has finished all arrays
+// AfterCompletion is After for a chain of parts that reuse each other's memory: each call takes a result of the
+// previous call as a. If a is such a result, evaluating the new array blocks until the device has finished all arrays
 // that a was ordered after. So at most two parts of the chain hold memory at a time: one runs, and one is being queued.
-// Other goroutines that build or evaluate block meanwhile, and so does AsyncEval. On other devices, and in an exported
-// function, AfterCompletion is After.
+// AsyncEval, and other goroutines that build or evaluate graphs, block meanwhile.
+//
+// After alone does not bound the memory on a CPU or a CUDA device: a queued part already owns the memory of its
+// results, and the memory of a part is released only when its work is complete. On Metal, and in an exported function,
+// AfterCompletion is After.
 //
 // It is for packages that build operations.
 func (a *Array) AfterCompletion(others ...*Array) *Array {

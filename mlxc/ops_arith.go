@@ -123,7 +123,7 @@ func (a *Array) Sqrt() *Array { return mlxSqrt(a) }
 // Rsqrt returns 1/√a, ∞ for 0. Integers and booleans are computed as float32.
 func (a *Array) Rsqrt() *Array { return mlxRsqrt(a) }
 
-// StopGradient returns a without gradient flow.
+// StopGradient returns a as a constant for transforms: no gradient flows through the result.
 func (a *Array) StopGradient() *Array {
 	return mlxStopGradient(a)
 }

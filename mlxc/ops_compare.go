@@ -129,7 +129,7 @@ type NaNToNumConfig struct {
 // NaNToNum replaces NaN, ∞ and −∞, by default by 0 and the maximum and minimum finite number of the dtype. Integers and
 // booleans are returned unchanged. Complex numbers are an error: replace their parts.
 func (a *Array) NaNToNum(s NaNToNumConfig) *Array {
-	if a.DType() != Float64 { // MLX ignores float64
+	if a.DType() != Float64 { // MLX does not support float64
 		return mlxNanToNum(a, s.NaN, s.PosInf, s.NegInf)
 	}
 	var result *Array

@@ -91,10 +91,10 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 				return fail(fmt.Errorf("the kernel spans %d along spatial axis %d, the padded input only %d", need, i,
 					room))
 			}
-			// With a padding larger than a result, MLX writes outside the result (the first condition is for the
-			// forward result, the third for the gradient of the input). With a padding of at least the kernel's
-			// span, its gradients have wrong shapes (faults conv-gradient-large-padding and
-			// conv-gradient-dilated-input).
+			// MLX writes outside a convolution's result if the padding exceeds its size. The first condition is for
+			// the forward result, the third for the input's gradient, whose padding is need−1−low. The second is for
+			// gradients, which have wrong shapes if the padding is at least the kernel's span (faults
+			// conv-gradient-large-padding and conv-gradient-dilated-input).
 			low, result := c.PaddingLow[i], (room-need)/c.Stride[i]+1
 			separate = separate || low > result*c.Stride[i] || low >= need || need-1-low > n
 			// Limit the steps: longer ones have the same result but overflow MLX's 32 bits, and MLX would write outside
@@ -114,8 +114,8 @@ func convGeneral(op string, input, weight *Array, c ConvGeneralConfig) *Array {
 	if c.Groups < 1 {
 		return fail(fmt.Errorf("Groups is %d: it must be at least 1", c.Groups))
 	}
-	// MLX's gradients have wrong shapes for asymmetric padding (fault conv-gradient-asymmetric-padding), and some do not
-	// exist for a dilated input with a stride above 1.
+	// MLX's gradients have wrong shapes for asymmetric padding (fault conv-gradient-asymmetric-padding), and some do
+	// not exist for a dilated input with a stride above 1.
 	if input.Err() == nil && weight.Err() == nil &&
 		(separate || !slices.Equal(c.PaddingLow, c.PaddingHigh) || slices.Max(c.InputDilation) > 1 &&
 			slices.Max(c.Stride) > 1) {
@@ -161,18 +161,18 @@ func ConvTranspose1D(input, weight *Array, c ConvTransposeConfig) *Array {
 	return convTranspose("conv_transpose1d", 1, input, weight, c)
 }
 
-// ConvTranspose2D is ConvTranspose1D with two spatial axes.
+// ConvTranspose2D is ConvTranspose1D with two spatial axes: input (N,H,W,C), weight (O,KH,KW,C/Groups).
 func ConvTranspose2D(input, weight *Array, c ConvTransposeConfig) *Array {
 	return convTranspose("conv_transpose2d", 2, input, weight, c)
 }
 
-// ConvTranspose3D is ConvTranspose1D with three spatial axes.
+// ConvTranspose3D is ConvTranspose1D with three spatial axes: input (N,D,H,W,C), weight (O,KD,KH,KW,C).
 func ConvTranspose3D(input, weight *Array, c ConvTransposeConfig) *Array {
 	return convTranspose("conv_transpose3d", 3, input, weight, c)
 }
 
-// convTranspose correlates the flipped kernel with the input, whose elements are a stride apart and padded by the reach
-// of the kernel.
+// convTranspose convolves the input with the flipped kernel. The stride becomes the input's dilation, and the padding
+// becomes Dilation·(K−1) − Padding.
 func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeConfig) *Array {
 	fail := func(err error) *Array { return invalid(opError(op, err, input, weight)) }
 	general := ConvGeneralConfig{Groups: c.Groups, Flip: true, InputDilation: c.Stride, Dilation: c.Dilation}
@@ -208,8 +208,8 @@ func convTranspose(op string, dims int, input, weight *Array, c ConvTransposeCon
 	return convGeneral(op, input, weight, general)
 }
 
-// checkConv returns an error for operands that MLX convolves only in part, and for empty ones: MLX would divide by
-// their sizes (fault conv-without-channels).
+// checkConv returns an error for wrong numbers of axes, for dtypes that MLX supports only in part, and for empty
+// operands: MLX would divide by their sizes (fault conv-without-channels).
 func checkConv(input, weight *Array) error {
 	switch {
 	case input.NDim() < 3 || input.NDim() > 5:

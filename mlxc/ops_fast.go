@@ -7,13 +7,14 @@ import (
 
 // RMSNorm is MLX's fused root-mean-square norm over the last axis, x·rsqrt(mean(x²)+eps)·weight, computed in float32 or
 // higher precision. x has shape (…,D) and weight (D); nil stands for ones. The result has x's shape and the promoted
-// dtype of x and weight. Its gradient is MLX's own.
+// dtype of x and weight. It has a gradient; see also RMSNorm of package ops.
 func RMSNorm(x, weight *Array, eps float32) *Array {
 	return mlxFastRmsNorm(x, weight, eps)
 }
 
 // LayerNorm is MLX's fused layer norm over the last axis, (x−mean(x))·rsqrt(var(x)+eps)·weight + bias. x has shape
-// (…,D), weight and bias (D); nil stands for ones and zeros. Its gradient is MLX's own.
+// (…,D), weight and bias (D); nil stands for ones and zeros. The result has x's shape and the promoted dtype of the
+// operands, or x's dtype if weight is nil. It has a gradient; see also LayerNorm of package ops.
 func LayerNorm(x, weight, bias *Array, eps float32) *Array {
 	return mlxFastLayerNorm(x, weight, bias, eps)
 }
@@ -33,7 +34,8 @@ type AttentionConfig struct {
 // ScaledDotProductAttention is MLX's fused attention, softmax(scale·q·kᵀ + mask)·v. q has shape (batch, heads, queries,
 // head_dim); k has (batch, kv_heads, keys, head_dim), and v (batch, kv_heads, keys, value_dim). heads is a multiple of
 // kv_heads, and consecutive query heads share a key head. The softmax is computed in float32. The result has shape
-// (batch, heads, queries, value_dim). Its gradient is MLX's own.
+// (batch, heads, queries, value_dim) and the promoted dtype of q, k and v. It has a gradient; see also Attention of
+// package ops.
 func ScaledDotProductAttention(q, k, v *Array, c AttentionConfig) *Array {
 	const op = "scaled_dot_product_attention"
 	switch {
@@ -58,8 +60,8 @@ func ScaledDotProductAttention(q, k, v *Array, c AttentionConfig) *Array {
 }
 
 // CrossEntropy is MLX's fused cross-entropy logsumexp(logits) − logits[target] for logits of shape (…,V) and class ids
-// of shape (…). The result is float32 of shape (…). Its gradient is MLX's own. Targets are in 0 … V-1; targets out of
-// range are handled like ids in Take.
+// of shape (…). The result is float32 of shape (…). It has a gradient; see also CrossEntropy of package ops.
+// Targets are in 0 … V-1; targets out of range are handled like ids in Take.
 func CrossEntropy(logits, targets *Array) *Array {
 	last := -1
 	if logits.NDim() > 0 {

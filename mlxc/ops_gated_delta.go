@@ -11,15 +11,16 @@ type GatedDeltaConfig struct {
 	Mask  *Array // a boolean (batch, length), false at positions that are left out; nil for none
 }
 
-// GatedDeltaUpdate is MLX's gated delta rule (Yang et al., "Gated Delta Networks", 2024, equation 10), a linear attention
-// with a state S of shape (value_dim, head_dim) per value head. At each position, with its q, k, v, gate g and beta b,
+// GatedDeltaUpdate is MLX's gated delta rule (Yang et al., "Gated Delta Networks", 2024, equation 10), a linear
+// attention with a state S of shape (value_dim, head_dim) per value head. At each position, with its q, k, v, gate g
+// and beta b,
 //
 //	S ← g·S,  S ← S + b·(v − S·k)·kᵀ,  out = S·q
 //
-// q and k have shape (batch, length, heads, head_dim), v has (batch, length, value_heads, value_dim), gates and beta have
-// (batch, length, value_heads). value_heads is a multiple of heads, and consecutive value heads share a head. No size may
-// be 0. A position that the mask leaves out does not change the state, and its output is 0. out has v's shape; state is S
-// after the last position. It needs MLX 0.32.4. The gradient is MLX's own.
+// q and k have shape (batch, length, heads, head_dim), v has (batch, length, value_heads, value_dim), gates and beta
+// have (batch, length, value_heads). value_heads is a multiple of heads, and consecutive value heads share a head. No
+// size may be 0. A position that the mask leaves out does not change the state, and its output is 0. out has v's shape;
+// state is S after the last position. It needs MLX 0.32.4 and has a gradient.
 func GatedDeltaUpdate(q, k, v, gates, beta *Array, c GatedDeltaConfig) (out, state *Array) {
 	if err := c.check(q, k, v, gates, beta); err != nil {
 		bad := invalid(opError("gated_delta_update", err, q, k, v, gates, beta, c.State, c.Mask))
@@ -44,7 +45,7 @@ func (c GatedDeltaConfig) check(q, k, v, gates, beta *Array) error {
 		return fmt.Errorf("q is %s and v is %s: no size may be 0", shapeText(q.Shape()), shapeText(v.Shape()))
 	}
 	if valueHeads%heads != 0 {
-		return fmt.Errorf("there are %d value heads: it must be a multiple of the %d heads", valueHeads, heads)
+		return fmt.Errorf("there are %d value heads: the number must be a multiple of the %d heads", valueHeads, heads)
 	}
 	for _, has := range []struct {
 		name string

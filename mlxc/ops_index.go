@@ -115,9 +115,9 @@ func (a *Array) limitIDs(ids *Array, axis int) (limited *Array, free func(), err
 	return limitIDs(ids, n, n-1)
 }
 
-// TakeAlongAxis returns, for every position of ids, the element of a whose position along the axis is the id and whose
-// other positions are equal. ids has as many axes as a; all axes but the given one are broadcast. Ids out of range are
-// handled as in Take.
+// TakeAlongAxis selects elements along the axis, with an id for each element of the result: for a matrix and axis 1,
+// result[i,j] = a[i, ids[i,j]]. ids has as many axes as a; all axes but the given one are broadcast. Ids out of range
+// are handled as in Take.
 func (a *Array) TakeAlongAxis(ids *Array, axis int) *Array {
 	const op = "take_along_axis"
 	limited, free, err := a.limitIDs(ids, axis)
@@ -266,7 +266,7 @@ func (a *Array) MaskedScatter(mask, source *Array) *Array {
 
 // SliceDynamic returns a window whose position is an array. sizes has the window's size for every axis. The window
 // begins at start along the given axes, and at 0 along the others. start is a vector of integers, one per entry of
-// axes. It is limited so that the window lies within the array.
+// axes, and is limited so that the window lies within the array.
 func (a *Array) SliceDynamic(start *Array, axes, sizes []int) *Array {
 	const op = "slice_dynamic"
 	for i, x := range []*Array{a, start} {
@@ -301,8 +301,8 @@ func (a *Array) SliceUpdateDynamic(update, start *Array, axes []int) *Array {
 	return mlxSliceUpdateDynamic(a, update, limited, axes).zerosIfEmpty()
 }
 
-// limitStart limits the start of a window so that the window lies within a. MLX does not, and would leave the array's
-// memory.
+// limitStart limits the start of a window so that the window lies within a. MLX does not, and would access memory
+// outside the array.
 func (a *Array) limitStart(start *Array, axes, sizes []int) (*Array, error) {
 	shape := a.Shape()
 	if len(sizes) != len(shape) {

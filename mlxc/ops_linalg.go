@@ -8,9 +8,9 @@ import (
 // Linear algebra over the last two axes, the rows and columns of matrices; earlier axes are a batch. Unless noted,
 // functions take float32 and float64, and MLX computes them with LAPACK on CPU streams only: if the default device is a
 // GPU, call them inside WithDevice(CPU, …). A matrix without a result, such as a singular matrix for Inv, is an error
-// at evaluation. MLX has gradients for Norm, Cross, Det and SlogDet of up to 3 rows, the right-hand side of Solve and
-// SolveTriangular, and NormOrd except the matrix norms by singular values (2, −2, nuclear). The other functions have
-// none.
+// at evaluation. MLX has gradients for Norm, Cross, the right-hand side of Solve and SolveTriangular, Det and SlogDet
+// of matrices with at most 3 rows, and NormOrd except the matrix norms by singular values (2 and −2). The other
+// functions have none.
 
 // onCPU returns an error if the current device is not the CPU.
 func onCPU() error {

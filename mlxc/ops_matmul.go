@@ -15,7 +15,7 @@ func (a *Array) MatMul(b *Array) *Array {
 	return mlxMatmul(a, b)
 }
 
-// AddMM returns alpha·x·y + beta·a. a is broadcast to the shape of the product.
+// AddMM returns alpha·x·y + beta·a with the matrix product x·y; see MatMul. a is broadcast to the shape of the product.
 func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
 	if alpha == 1 && beta == 1 || !a.IsTraced() && !x.IsTraced() && !y.IsTraced() {
 		return mlxAddmm(a, x, y, alpha, beta)
@@ -46,7 +46,7 @@ func (a *Array) Outer(b *Array) *Array { return mlxOuter(a, b) }
 func (a *Array) Kron(b *Array) *Array { return mlxKron(a, b) }
 
 // VecDot returns the sums of products Σ ā·b along the axis; a complex a is conjugated. Both operands have equal sizes
-// there; the other axes are broadcast. The axis counts in the operand with more axes.
+// there; the other axes are broadcast. If the operands have different numbers of axes, axis refers to the longer shape.
 func (a *Array) VecDot(b *Array, axis int) *Array {
 	// MLX resolves the axis in each operand separately.
 	n := max(a.NDim(), b.NDim())
@@ -132,9 +132,10 @@ func hadamardSize(n int) bool {
 	return odd == 1 || twos >= 2 && (odd == 3 || odd == 5 || odd == 7)
 }
 
-// MatMulIDs select matrices of two batches. For each position, after broadcasting, matrix Left of the first batch is
-// multiplied by matrix Right of the second. Ids are integers that number the matrices in row-major order; nil selects
-// all matrices in this order. Negative ids are out of range; ids out of range are handled as in Take.
+// MatMulIDs selects pairs of matrices of two batches. Left and Right are broadcast to each other; product i multiplies
+// matrix Left[i] of the first batch by matrix Right[i] of the second. Ids are integers that number the matrices in
+// row-major order; nil selects all matrices in this order. Negative ids are out of range; ids out of range are handled
+// as in Take.
 type MatMulIDs struct {
 	Left, Right *Array
 	Sorted      bool // the ids ascend, which lets MLX choose a faster algorithm
@@ -177,7 +178,7 @@ func (ids MatMulIDs) limit(a, b *Array) (limited MatMulIDs, free func(), err err
 }
 
 // GatherMM multiplies selected matrices of two batches of shapes (…,M,K) and (…,K,N). The result has the broadcast
-// shape of the ids, followed by (M,N). On a CPU, only float32 is supported. The gradient is MLX's own.
+// shape of the ids, followed by (M,N). On a CPU, only float32 is supported. It has a gradient.
 func (a *Array) GatherMM(b *Array, ids MatMulIDs) *Array {
 	ids, free, err := ids.limit(a, b)
 	if err != nil {
@@ -239,9 +240,10 @@ func (a *Array) SegmentedMM(b, segments *Array) *Array {
 	return r
 }
 
-// BlockMasks mask blocks of a matrix product. The operands and the result are divided into square blocks of Size. Each
-// mask, nil for none, has one element per block: shape (…,⌈M/Size⌉,⌈N/Size⌉) for the result, accordingly for the
-// operands. A boolean keeps the block or sets it to 0; a number is a factor.
+// BlockMasks holds the masks of a product of matrices (…,M,K) and (…,K,N). The operands and the result are divided into
+// square blocks of Size. A mask, nil for none, has one element per block: Out has shape (…,⌈M/Size⌉,⌈N/Size⌉), Left
+// (…,⌈M/Size⌉,⌈K/Size⌉) and Right (…,⌈K/Size⌉,⌈N/Size⌉). A boolean keeps the block or sets it to 0; a number is a
+// factor.
 type BlockMasks struct {
 	Size             int // 32 or 64; 0 for 64
 	Out, Left, Right *Array

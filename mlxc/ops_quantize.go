@@ -142,23 +142,23 @@ func (q Quantized) checkRows(what string, a *Array) error {
 	}
 	rows, own, groups := q.Weight.Shape(), a.Shape(), q.Scales.Dim(-1)
 	if len(own) != len(rows) || !slices.Equal(own[:len(own)-1], rows[:len(rows)-1]) || a.Dim(-1) != groups {
-		return fmt.Errorf("the %s have the shape %s: it must be %d groups per row of the weight %s", what,
-			shapeText(own), groups, shapeText(rows))
+		return fmt.Errorf("the %s have the shape %s: they must have %d groups per row of the weight, whose shape is %s",
+			what, shapeText(own), groups, shapeText(rows))
 	}
 	return nil
 }
 
-// QuantizedMatMul returns the matrix product of a, of a floating-point dtype and shape (…,K), with the quantized w:
-// with wᵀ if transpose is set and w has shape (N,K), as layers store it, else with w of shape (K,N). The result has a's
-// dtype. On a CPU, float16 and bfloat16 are computed in float32. The gradient flows to a, and in mode Affine to the
-// scales and biases.
+// QuantizedMatMul returns the matrix product of a and the quantized w. a has a floating-point dtype and shape (…,K).
+// With transpose, w has shape (N,K), as layers store it, and the product is a·wᵀ; otherwise w has shape (K,N). The
+// result has a's dtype. On a CPU, float16 and bfloat16 are computed in float32. The gradient flows to a, and in mode
+// Affine to the scales and biases.
 func (a *Array) QuantizedMatMul(w Quantized, transpose bool) *Array {
 	err := w.check(true)
 	switch {
 	case err != nil:
 	case a.DType() == Float64:
 		err = errFloat64
-	case w.GlobalScale != nil: // MLX would leave it out
+	case w.GlobalScale != nil: // MLX would ignore it
 		err = errors.New("the product has no GlobalScale: use QQMatMul, GatherQMM or Dequantize")
 	}
 	if err != nil {
@@ -188,8 +188,8 @@ func (a *Array) inFloat32(w Quantized, product func(a *Array) *Array) *Array {
 	return y.AsType(d)
 }
 
-// GatherQMM is QuantizedMatMul for selected matrices of two batches; see GatherMM. A GlobalScale of w needs a GPU and MLX
-// 0.32.4.
+// GatherQMM is QuantizedMatMul for selected matrices of two batches; see GatherMM. A GlobalScale of w needs a GPU and
+// MLX 0.32.4.
 func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 	const op = "gather_qmm"
 	err := w.check(true)
@@ -224,8 +224,8 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 }
 
 // QQMatMul quantizes a, of shape (…,M,K), in the format of w, and returns its matrix product with wᵀ. w has shape (N,K)
-// and a mode other than Affine; without Scales, w.Weight is not quantized yet. globalScale is the global scale of a in
-// mode NVFP4, or nil. On a CPU, MLX supports only a quantized w and a single row.
+// and a mode other than Affine. If w.Scales is nil, w.Weight holds the unquantized elements. globalScale is the global
+// scale of a in mode NVFP4, or nil. On a CPU, MLX supports only a quantized w and a single row.
 func (a *Array) QQMatMul(w Quantized, globalScale *Array) *Array {
 	err := w.checkBoth()
 	if err == nil && CurrentDevice() == CPU && a.Err() == nil && (a.Size() != a.Dim(-1) || w.Scales == nil) {

@@ -13,15 +13,15 @@ type RoPEConfig struct {
 	Base        float32 // base of the frequencies, positive; 0 for 10000
 	Scale       float32 // factor of the positions; 0 for 1
 	Offset      int     // position of the first row
-	// Freqs, of shape (Dims/2), replaces the reciprocals of the frequencies that follow from Base; nil for none. It has
-	// no gradient.
+	// Freqs, of shape (Dims/2), holds the reciprocals of the frequencies: row r is rotated by
+	// Scale·(Offset+r)/Freqs[i]. nil stands for Base^(2i/Dims). Freqs has no gradient.
 	Freqs *Array
 }
 
 // RoPE is MLX's fused rotary position embedding (Su et al., "RoFormer", 2021, section 3.2.2). x is floating-point of
 // shape (batch,…,length,head_dim), with at least three axes. For each i below Dims/2, row r is rotated in the plane of
 // its elements i and i+Dims/2, or 2i and 2i+1 with Traditional, by the angle Scale·(Offset+r)·Base^(−2i/Dims), computed
-// in float32. The other elements stay. The result has x's shape and dtype. Its gradient is MLX's own.
+// in float32. The other elements stay. The result has x's shape and dtype, and a gradient.
 func RoPE(x *Array, c RoPEConfig) *Array {
 	base, err := c.complete(x)
 	if err != nil {

@@ -24,7 +24,7 @@ func (a *Array) RoundTo(decimals int) *Array {
 	const op = "round"
 	const most = 37 // float32 cannot hold 10^38 and its reciprocal
 	if decimals < -most || decimals > most {
-		return invalid(opError(op, fmt.Errorf("%d decimals: there may be −%d to %[2]d", decimals, most), a))
+		return invalid(opError(op, fmt.Errorf("decimals is %d: it must be −%d to %[2]d", decimals, most), a))
 	}
 	d := a.DType()
 	if d != Float16 && d != BFloat16 {

@@ -100,7 +100,7 @@ func multiplyAxis(shape []int, axis, n int, d DType) error {
 // Contiguous returns the array in row-major order, copied only if needed.
 func (a *Array) Contiguous() *Array {
 	if a.Err() == nil && a.NDim() == 0 {
-		return a.Reshape() // on CUDA, MLX 0.32.2 does not write the copy of one element of a large array
+		return a.Reshape() // on CUDA, MLX 0.32.2 does not write the copy of a scalar view of a large array
 	}
 	const columnMajorToo = false
 	return mlxContiguous(a, columnMajorToo)
@@ -223,7 +223,7 @@ func checkStrides(shape, strides []int, offset, n int) error {
 			len(strides))
 	}
 	if offset < 0 || offset > n {
-		return fmt.Errorf("the offset %d is not among the %d elements", offset, n)
+		return fmt.Errorf("the offset is %d: it must be 0 to %d", offset, n)
 	}
 	if slices.Contains(shape, 0) {
 		return nil
@@ -232,7 +232,7 @@ func checkStrides(shape, strides []int, offset, n int) error {
 	for i, size := range shape {
 		if size > 1 && (strides[i] > maxBytes/size || strides[i] < -maxBytes/size) || last > maxBytes ||
 			first < -maxBytes {
-			return fmt.Errorf("the stride %d of axis %d leaves the %d elements", strides[i], i, n)
+			return fmt.Errorf("the stride %d of axis %d reaches outside the %d elements", strides[i], i, n)
 		}
 		first += min(0, (size-1)*strides[i])
 		last += max(0, (size-1)*strides[i])

@@ -5,21 +5,23 @@ import "fmt"
 // STFTConfig holds the options of a short-time Fourier transform. The zero value has frames of 2048 samples, without a
 // window, centered, with reflected ends.
 type STFTConfig struct {
-	Size int // samples per transform; 0 for 2048, and in ISTFT for the even size of the spectrum
+	// Size is the number of samples per transform. 0 stands for 2048 in STFT. In ISTFT it stands for 2·(frequencies−1),
+	// or for the number of frequencies with Full.
+	Size int
 	Hop  int // samples between frames; 0 for Size/4
-	// Window is multiplied with each frame: a vector of at most Size elements, padded with zeros at both ends. nil stands
-	// for WindowSize ones.
+	// Window is multiplied with each frame: a vector of at most Size elements, padded with zeros at both ends. nil
+	// stands for WindowSize ones.
 	Window     *Array
 	WindowSize int // 0 for Size
-	// NotCentered says that frame t begins at sample t·Hop. Otherwise its center is there, and both ends of the signal are
-	// padded as Pad says: "reflect" (also ""), "constant" or "edge". ISTFT ignores Pad.
+	// NotCentered says that frame t begins at sample t·Hop. Otherwise its center is there, and both ends of the signal
+	// are padded as Pad says: "reflect" (also ""), "constant" or "edge". ISTFT ignores Pad.
 	NotCentered bool
 	Pad         string
 	Norm        FFTNorm
-	// Full requests all Size frequencies instead of the Size/2+1 that are not negative. STFT of a complex signal is always
-	// full.
+	// Full requests all Size frequencies instead of the Size/2+1 that are not negative. STFT of a complex signal is
+	// always full.
 	Full bool
-	// Length is the number of samples of ISTFT's result; 0 for those of the frames.
+	// Length is the number of samples of ISTFT's result; 0 stands for all samples of the frames.
 	Length int
 }
 

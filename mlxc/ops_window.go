@@ -2,7 +2,7 @@ package mlxc
 
 import "fmt"
 
-// Window functions of n samples, as float32, as in numpy. One sample is 1.
+// Window functions as in numpy: float32 of shape (n), with sample k of 0 … n−1. A window of one sample is 1.
 
 // Bartlett returns the triangular window, 1 − |2k/(n−1) − 1|.
 func Bartlett(n int) *Array { return window("bartlett", mlxBartlett, n) }

@@ -115,8 +115,8 @@ func RandomBits(key *Array, d DType, shape ...int) *Array {
 	return draw(op, key, d, shape, func(key *Array) *Array { return mlxRandomBits(shape, d.Size(), key) })
 }
 
-// RandomNormal draws from the standard normal distribution. d is a floating-point dtype, or complex64 with variance ½
-// of each part.
+// RandomNormal draws from the standard normal distribution. d is a floating-point dtype, or complex64, whose parts
+// each have variance ½.
 func RandomNormal(key *Array, d DType, shape ...int) *Array {
 	return draw("random_normal", key, d, shape, func(key *Array) *Array {
 		return mlxRandomNormal(shape, d, 0, 1, key)
@@ -213,7 +213,7 @@ func RandomIntBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
 	}, low, high)
 }
 
-// RandomBernoulli draws booleans that are true with probability p, of a floating-point dtype and broadcast to the
+// RandomBernoulli draws booleans that are true with probability p. p has a floating-point dtype and is broadcast to the
 // shape. Without a shape, the result has the shape of p.
 func RandomBernoulli(key, p *Array, shape ...int) *Array {
 	if len(shape) == 0 {

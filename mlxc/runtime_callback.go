@@ -82,7 +82,8 @@ func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (st
 		return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
 	case compileFunc:
 		if in.n == 0 || !bool(C.mlxg_traced(*in.handles)) {
-			// Compilation is off, or f has no arguments. The caller's scope belongs to another thread.
+			// Compilation is off, or f has no arguments. f runs on the compiler's thread, and the caller's scope
+			// belongs to another thread: open one here.
 			return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
 		}
 		status = guarded(out, func() []*Array { return f(arraysOf(in)) })

@@ -47,7 +47,7 @@ func Check() error {
 		return ErrShutdown
 	}
 	if !bool(C.mlxg_library_load()) {
-		return takeText(C.mlxg_library_error())
+		return takeError(C.mlxg_library_error())
 	}
 	life.CompareAndSwap(lifeUnloaded, lifeUsable)
 	return nil

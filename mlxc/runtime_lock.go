@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// locked runs f under the graph lock. f may reach Go functions through MLX.
+// locked runs f under the graph lock. In f, MLX may call Go functions.
 //
 // The lock is a recursive mutex in C. A Go function that MLX calls may use this package again; cgo keeps it on the
 // thread that holds the lock. The lock is released by defer and not by a C++ guard: runtime.Goexit in such a function
@@ -34,8 +34,8 @@ func leave() {
 	}
 }
 
-// lockedCall runs a C call that may reach Go functions, and takes its results. The C function takes the graph lock
-// itself. first is the length of the first list if the call returns two. The caller holds the operands.
+// lockedCall runs a C call in which MLX may call Go functions, and takes its results. The C function takes the graph
+// lock itself. first is the length of the first list if the call returns two. The caller holds the operands.
 //
 // `with` is passed as an argument, because a captured variable would escape to the heap.
 func lockedCall[T any](

@@ -57,7 +57,7 @@ func (w *watch) tick() {
 	}
 	if w.seen && waitingForLock() > 0 {
 		if function, waiting := lockUsers(); len(waiting) > 0 {
-			slog.Warn("mlxc: goroutines wait for a function that MLX calls; if it waits for them, this is a deadlock",
+			slog.Warn("mlxc: a function that MLX calls blocks goroutines; if it waits for them, this is a deadlock",
 				"function", function, "waiting", strings.Join(waiting, "; "))
 			return
 		}

@@ -41,14 +41,14 @@ var shutdown struct {
 // destroyed: their memory goes back to the system with the process. It returns the first error of AsyncEval
 // that no other call has returned.
 //
-// It is final, since a goroutine that used MLX again during the exit could crash the process. Every later
+// Shutdown is final, because a goroutine that used MLX during the exit could crash the process. Every later
 // operation returns ErrShutdown; an array keeps its shape and dtype, and cannot be read. If MLX was not loaded,
 // Shutdown does not load it and returns nil. Later calls return nil.
 //
 // Shutdown waits for 10 seconds at most. If a function under a transform, a kernel or another process of a
-// [Group] takes longer, it returns an error that names the unfinished work. The process can then end with the risk
-// above, or call Shutdown again, which waits again. A function that MLX calls must not call Shutdown: it receives
-// an error.
+// distributed group takes longer, it returns an error that names the unfinished work. The program can then exit
+// with the risk above, or call Shutdown again, which waits again. A function that MLX calls must not call
+// Shutdown: it receives an error.
 func Shutdown() error {
 	const op = "Shutdown"
 	if life.Load() == lifeUsable && calledByMLX() {
@@ -68,7 +68,7 @@ func Shutdown() error {
 	case !shutdown.done:
 		return opError(op, fmt.Errorf("MLX is still at work after %v: it waits for %s", shutdownLimit, takeString(e)))
 	case e != nil:
-		return opError(op, takeText(e))
+		return opError(op, takeError(e))
 	}
 	return nil
 }

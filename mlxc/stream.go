@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// handle returns the stream's handle, or nil for a nil stream. Most C functions take nil as the calling thread's
-// current stream.
+// handle returns the stream's handle, or nil for a nil stream. The C functions that it is passed to read nil as the
+// calling thread's current stream.
 func (s *Stream) handle() unsafe.Pointer {
 	if s == nil {
 		return nil
@@ -38,7 +38,7 @@ func (s *Stream) Synchronize() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if e := C.mlxg_synchronize(s.realHandle()); e != nil {
-		return opError(op, takeText(e))
+		return opError(op, takeError(e))
 	}
 	freeQueue.flush(false)
 	return nil
@@ -47,7 +47,7 @@ func (s *Stream) Synchronize() error {
 // Synchronize waits until the work started on the calling goroutine's current stream is done, for example by AsyncEval.
 func Synchronize() error { return (*Stream)(nil).Synchronize() }
 
-// String returns MLX's name of the stream, such as "Stream(Device(cpu, 0), 1)".
+// String returns MLX's name of the stream, such as "Stream(Device(cpu, 0), 1)", or the error if MLX cannot be used.
 func (s *Stream) String() string {
 	if err := Check(); err != nil {
 		return err.Error()
@@ -56,7 +56,7 @@ func (s *Stream) String() string {
 	defer runtime.UnlockOSThread()
 	var text *C.char
 	if e := C.mlxg_stream_text(s.handle(), &text); e != nil {
-		return takeText(e).Error()
+		return takeError(e).Error()
 	}
 	return takeString(text)
 }
@@ -89,13 +89,14 @@ func StreamNames() ([]string, error) {
 	}
 	var names *C.char
 	if e := C.mlxg_streams(&names); e != nil {
-		return nil, opError(op, takeText(e))
+		return nil, opError(op, takeError(e))
 	}
 	return strings.Split(strings.TrimSpace(takeString(names)), "\n"), nil
 }
 
 // Stream is a queue of work on a device. Work on one stream runs in order; MLX orders work on different streams by data
-// dependencies. For the methods, a nil *Stream is the calling goroutine's current stream.
+// dependencies. Methods of a nil *Stream use the calling goroutine's current stream; WithStream(nil, f) selects the
+// default stream.
 type Stream struct {
 	ctx unsafe.Pointer
 }
@@ -107,7 +108,7 @@ func NewStream(d Device) (*Stream, error) {
 	}
 	var s streamHandle
 	if e := C.mlxg_stream_new(&s, C.int(d)); e != nil {
-		return nil, opError("NewStream", takeText(e))
+		return nil, opError("NewStream", takeError(e))
 	}
 	return &Stream{s}, nil
 }
@@ -120,7 +121,7 @@ func WithStream(s *Stream, f func()) {
 	withStream(s.ctx, f)
 }
 
-// streamHandle is the ctx of an mlx_stream; nil is the default stream.
+// streamHandle is the ctx of an mlx_stream. As the current stream, nil stands for the default stream.
 type streamHandle = unsafe.Pointer
 
 func withStream(ctx streamHandle, f func()) {

@@ -34,7 +34,7 @@ func Checkpoint(f Func) Func {
 		}
 		return callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
 			return C.mlxg_checkpoint(register(checkpointFunc(recordingCount(withTape, &outputs))),
-				register(checkpointFunc(countingGradient(withOutputs(recompute)))), h.ptr(), h.n())
+				register(checkpointFunc(countingGradient(requireOutputs(recompute)))), h.ptr(), h.n())
 		})
 	}
 }

@@ -30,13 +30,13 @@ type Compiled struct {
 // traces of the 64 most recently used signatures are kept. A function that receives ever new shapes is traced at every
 // call: use CompileShapeless for it, or do not compile it.
 //
-// On a CPU stream, MLX builds fused parts with the system's C++ compiler at their first evaluation: about half a second
-// per part, during which other goroutines wait. MLX keeps the resulting libraries among the system's temporary files
-// and loads them in later runs. It does not lock them: if two processes need the same new part at the same time, or a
-// process ended while building one, an evaluation fails with "file too short". Give concurrent processes separate
-// TMPDIR folders, and remove the folder mlx there after an interrupted build. If another user owns that folder, or
-// others may write to it, nothing is fused on CPU streams, and a log/slog warning gives the reason. The first call
-// decides this for the process.
+// On a CPU stream, MLX builds fused kernels with the system's C++ compiler at their first evaluation: about half a
+// second per kernel, during which other goroutines wait. MLX keeps the resulting libraries among the system's temporary
+// files and loads them in later runs. It does not lock them: if two processes need the same new kernel at the same
+// time, or a process ended while building one, an evaluation fails with "file too short". Give concurrent processes
+// separate TMPDIR folders, and remove the folder mlx there after an interrupted build. If another user owns that
+// folder, or others may write to it, nothing is fused on CPU streams, and a log/slog warning gives the reason. The
+// first call decides this for the process.
 //
 // Without a C++ compiler nothing is compiled on CPU streams; SetCompileMode(CompileNoFuse) needs no compiler. An
 // uncompiled f runs at every call, in its own scope (see WithScope): arrays that it makes are freed when it

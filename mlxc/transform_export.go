@@ -21,9 +21,9 @@ import (
 //
 // f may compute a gradient: a VJP or ValueAndGrad inside f is written as the graph that it builds. A function with a
 // custom gradient (see CustomVJP) is written as its forward computation; MLX's format cannot hold the gradient. Inside
-// WithPlaceholderGPU, a function for a Mac can be written on any machine. Captured arrays are written too; unread
-// arrays of files are read first. CPU kernels of packages customkernels and ops are functions of this process, which a
-// file cannot hold.
+// WithPlaceholderGPU, a function for a Mac can be written on any machine. Captured arrays are written too; arrays
+// that package mlxio loaded lazily are read first. CPU kernels of packages customkernels and ops are functions of this
+// process, which a file cannot hold.
 func Export(file string, f Func, inputs ...*Array) error {
 	return export("Export", file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
 		return C.mlxg_export(id, name, h.ptr(), h.n())
@@ -126,7 +126,7 @@ func export(op, file string, fun Func, inputs []*Array, write func(id C.uintptr_
 		defer C.free(unsafe.Pointer(name))
 		locked(func() {
 			if e := write(register(fun), name, h); e != nil {
-				err = takeCallbackError(opError(op, takeText(e), inputs...))
+				err = takeCallbackError(opError(op, takeError(e), inputs...))
 			}
 		})
 		return err

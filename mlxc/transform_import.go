@@ -42,7 +42,7 @@ func Import(file string) (*Imported, error) {
 	defer C.free(unsafe.Pointer(name))
 	f := &Imported{}
 	if e := C.mlxg_import(name, &f.ctx); e != nil {
-		return nil, opError(op, fmt.Errorf("%s: %w", file, takeText(e)))
+		return nil, opError(op, fmt.Errorf("%s: %w", file, takeError(e)))
 	}
 	f.cleanup = runtime.AddCleanup(f, freeImported, f.ctx)
 	return f, nil

@@ -254,10 +254,10 @@ func TestWrongJVP(t *testing.T) {
 				return arrays{mlxc.Zeros(mlxc.Float32, 4).ScatterAdd(mlxc.FromSlice([]int32{0, 1, 2}), a[0], 0)}
 			}, arrays{x}, arrays{x})
 		},
-		"output 0 has the shape and dtype float32(3), but its cotangent int32(3)": func() (arrays, arrays, error) {
+		"output 0 is float32(3), but its cotangent is int32(3)": func() (arrays, arrays, error) {
 			return mlxc.VJP(same, arrays{x}, arrays{x.AsType(mlxc.Int32)})
 		},
-		"output 0 has the shape and dtype float32(3), but its cotangent float32(1)": func() (arrays, arrays, error) {
+		"output 0 is float32(3), but its cotangent is float32(1)": func() (arrays, arrays, error) {
 			return mlxc.VJP(same, arrays{x}, arrays{mlxc.Ones(mlxc.Float32, 1)})
 		},
 	} {

@@ -28,7 +28,7 @@ func Trace(f Func, inputs []*Array) (nodes []Node, err error) {
 		var list *C.mlxg_node
 		var n C.size_t
 		if e := C.mlxg_trace(register(f), h.ptr(), h.n(), &list, &n); e != nil {
-			err = takeCallbackError(opError(op, takeText(e), inputs...))
+			err = takeCallbackError(opError(op, takeError(e), inputs...))
 			return
 		}
 		defer C.mlxg_nodes_free(list, n)

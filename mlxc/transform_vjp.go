@@ -72,7 +72,7 @@ func valueAndGrad(op string, f Func, argnums []int) func(args []*Array) (values,
 	}
 	inOrder := slices.IsSorted(argnums)
 	twice := len(slices.Compact(slices.Clone(ascending))) != len(argnums)
-	run := countingGradient(withScalar(f))
+	run := countingGradient(requireScalar(f))
 	return func(args []*Array) (values, grads []*Array, err error) {
 		switch {
 		case f == nil:
@@ -131,8 +131,8 @@ func (c gradCall) run() C.mlxg_results {
 	return C.mlxg_value_and_grad(c.id, &c.nums[0], C.size_t(len(c.nums)), c.args.ptr(), c.args.n())
 }
 
-// withOutputs returns f with an error for an empty list of results: MLX reads the first result unchecked.
-func withOutputs(f Func) Func {
+// requireOutputs returns f with an error for an empty list of results: MLX reads the first result unchecked.
+func requireOutputs(f Func) Func {
 	return func(args []*Array) []*Array {
 		results := f(args)
 		if len(results) == 0 {
@@ -142,9 +142,9 @@ func withOutputs(f Func) Func {
 	}
 }
 
-// withScalar returns f with an error for a first result that is not a differentiable scalar.
-func withScalar(f Func) Func {
-	f = withOutputs(f)
+// requireScalar returns f with an error for a first result that is not a differentiable scalar.
+func requireScalar(f Func) Func {
+	f = requireOutputs(f)
 	return func(args []*Array) []*Array {
 		results := f(args)
 		const first = "the function's first result"
@@ -191,7 +191,7 @@ func split(results []*Array, n int, err error) (first, second []*Array, _ error)
 // recordingCount returns f with the number of its results recorded in outputs, so that a failed call can return as many
 // invalid arrays.
 func recordingCount(f Func, outputs *atomic.Int64) Func {
-	f = withOutputs(f)
+	f = requireOutputs(f)
 	return func(args []*Array) []*Array {
 		results := f(args)
 		outputs.Store(int64(len(results)))

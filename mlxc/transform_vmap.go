@@ -25,9 +25,9 @@ const Unmapped = math.MinInt32
 // along its axis in outAxes. A nil list stands for zeros.
 //
 // At least one argument must be mapped. All mapped axes must have the same size, at least 1. An operation without a
-// batching rule is an error, such as a Metal kernel or a host function. Functions made by CustomVJP and Checkpoint keep
-// their gradients. If the call fails, the function returns invalid arrays that carry the error: as many as outAxes has
-// entries. If outAxes is nil, they are as many as f returned before, or one.
+// batching rule, such as a Metal kernel or a host function, is an error. Functions made by CustomVJP and Checkpoint
+// keep their gradients. If the call fails, the function returns invalid arrays that carry the error: as many as outAxes
+// has entries. If outAxes is nil, they are as many as f returned before, or one.
 func Vmap(f Func, inAxes, outAxes []int) Func {
 	const op = "Vmap"
 	inAxes, outAxes = slices.Clone(inAxes), slices.Clone(outAxes)

@@ -29,7 +29,7 @@ type benchCommand struct {
 	pattern *regexp.Regexp
 }
 
-// newBench returns "mlxgrad bench". names says whether it may list the operations.
+// newBench returns "mlxgrad bench". Its help lists the operations if names is set; see newRoot.
 func newBench(names bool) *cobra.Command {
 	var c benchCommand
 	command := &cobra.Command{
@@ -67,8 +67,8 @@ inputs together exceed the caches. Other work keeps a GPU busy until the host ha
 copies, so the time is the GPU's own. The files also have the time from the submission to an idle
 device, and the time in which the host builds the graphs.
 
-The limit is MLX's addition of two arrays with the size of the largest moved array: two reads and
-one write.`
+The column "limit" is our time divided by the time in which MLX adds two arrays (two reads and one
+write), scaled to the same number of bytes.`
 
 // benchOpNames lists the timed operations.
 func benchOpNames() []string {
@@ -82,7 +82,7 @@ func benchOpNames() []string {
 // validate checks the flags.
 func (c *benchCommand) validate([]string) error {
 	if c.Repeat < 1 {
-		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
+		return fmt.Errorf("--repeat is %d; it must be at least 1", c.Repeat)
 	}
 	var err error
 	if c.pattern, err = cli.Pattern("--shape", c.Shape); err != nil {

@@ -146,7 +146,7 @@ func hostCompiler() finding {
 	f := finding{what: "C++ compiler", needed: mlxc.DefaultDevice() == mlxc.CPU}
 	compiler, err := customkernels.HostCompiler()
 	if err != nil {
-		f.found = "kernels on a CPU need one, and gradients fall back to MLX's: " + err.Error()
+		f.found = "without it kernels do not run on a CPU, and gradients fall back to MLX's: " + err.Error()
 		f.remedy = fmt.Sprintf("install GCC %d or clang %d or later (%s), or set CXX", oldestGCC, oldestClang, install("g++"))
 		return f
 	}
@@ -154,7 +154,7 @@ func hostCompiler() finding {
 	return f
 }
 
-// clang describes the compiler of the address-space check, which replaces Apple's compiler there.
+// clang describes the compiler of the address-space check, where it stands in for Apple's compiler.
 func clang() finding {
 	f := finding{what: "clang"}
 	names := []string{"clang++", "clang"}

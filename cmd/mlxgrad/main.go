@@ -38,8 +38,8 @@ func main() {
 	os.Exit(status)
 }
 
-// newRoot returns the command with its verbs. The help texts list names of operations. With names that needs MLX, so
-// that names is false for setup, which may replace MLX.
+// newRoot returns the command with its verbs. If names is set, help texts list the operations, which loads MLX. It is
+// false for setup, which may replace MLX.
 func newRoot(names bool) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mlxgrad",

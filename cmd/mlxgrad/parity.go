@@ -29,7 +29,7 @@ type parityCommand struct {
 	pattern *regexp.Regexp
 }
 
-// newParity returns "mlxgrad parity". names says whether it may list the operations.
+// newParity returns "mlxgrad parity". Its help lists the operations if names is set; see newRoot.
 func newParity(names bool) *cobra.Command {
 	var c parityCommand
 	command := &cobra.Command{
@@ -79,7 +79,7 @@ func dtypeNames() []string {
 // validate checks the flags.
 func (c *parityCommand) validate([]string) error {
 	if c.Repeat < 1 {
-		return fmt.Errorf("--repeat must be at least 1, not %d", c.Repeat)
+		return fmt.Errorf("--repeat is %d; it must be at least 1", c.Repeat)
 	}
 	var err error
 	if c.pattern, err = cli.Pattern("--case", c.Case); err != nil {

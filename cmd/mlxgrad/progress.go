@@ -16,13 +16,13 @@ type parityProgress struct {
 	failed        int
 }
 
-// compiled records the number of compiled kernels and of all.
+// compiled records that done of all kernels are compiled.
 func (p *parityProgress) compiled(done, all int) {
 	p.done, p.kernels = done, all
 	p.status.Set("%s", p)
 }
 
-// judged records rows.
+// judged counts rows and their failures.
 func (p *parityProgress) judged(rows []report.Row) {
 	p.rows += len(rows)
 	for _, row := range rows {

@@ -34,9 +34,9 @@ func newSetup() *cobra.Command {
 	}
 	f := command.Flags()
 	f.StringVar(&c.backend, "backend", "", "MLX's backend `NAME`: cpu, cuda13 or cuda12 on Linux, metal on macOS; "+
-		"by default the present one, at first cpu, on macOS metal; also MLXGRAD_BACKEND")
+		"default: the installed one, else cpu, or metal on macOS; also MLXGRAD_BACKEND")
 	f.StringVar(&c.mlx, "mlx", "", "`VERSION` of MLX; an error lists the known ones; "+
-		"by default the present one, at first the newest tested one; also MLXGRAD_MLX")
+		"default: the installed one, else the newest tested one; also MLXGRAD_MLX")
 	f.StringVar(&c.offline, "offline", "", "download nothing and take the files from the folder `DIR`; an error names missing files")
 	f.BoolVar(&c.uninstall, "uninstall", false, "remove the installed files of all versions of mlxgrad")
 	command.MarkFlagsMutuallyExclusive("backend", "uninstall")

@@ -49,7 +49,7 @@ gets this text on an Apple GPU; the host executor and the checker compile it els
 func (c *sourceCommand) validate(args []string) error {
 	c.Kernel = args[0]
 	if c.Launch < 1 {
-		return fmt.Errorf("--launch must be at least 1, not %d", c.Launch)
+		return fmt.Errorf("--launch is %d; it must be at least 1", c.Launch)
 	}
 	return metalsan.CheckShader(c.File)
 }
@@ -115,7 +115,7 @@ func (c *sourceCommand) find() (metalsan.Launch, error) {
 		)
 	case len(found) > 0:
 		return metalsan.Launch{}, fmt.Errorf(
-			"%s has %s; --launch must be at most that",
+			"%s has %s; --launch must not be larger",
 			c.Kernel,
 			metalsan.Count(len(found), "launch description"),
 		)

@@ -52,7 +52,7 @@ Without a file the command counts the kernels of this project.`
 // validate checks the flags.
 func (c *trafficCommand) validate(args []string) error {
 	if c.Timeout <= 0 {
-		return fmt.Errorf("--timeout must be positive, not %v", c.Timeout)
+		return fmt.Errorf("--timeout is %v; it must be positive", c.Timeout)
 	}
 	if err := c.Check(args); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 const (
 	stepFile  = "step.mlxfn"        // the training step, a function with named arguments
-	stateFile = "state.safetensors" // its first arguments; the metadata outputs has the names of its results
+	stateFile = "state.safetensors" // its first arguments; the metadata entry outputs names its results
 )
 
 // export writes the step, its first arguments, and the Metal text of each kernel to a folder. It returns the names of

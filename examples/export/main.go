@@ -1,5 +1,5 @@
 // Command export writes a whole training step, with gradients, optimizer and kernels, to files that another machine runs
-// without this code. README.md names the needs of a Mac.
+// without this code. README.md lists the requirements of a Mac.
 package main
 
 import (
@@ -24,7 +24,7 @@ func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("export", flag.ContinueOnError)
 	dir := flags.String("dir", "step", "`folder` of the files")
 	target := flags.String("target", "mac", "`machine` that runs the step: mac, or here for the default device")
-	gradients := flags.String("gradients", "ours", "`source` of the gradients: ours or mlx; files for CPUs hold mlx only")
+	gradients := flags.String("gradients", "ours", "`source` of the gradients: ours or mlx; on a CPU, -target here requires mlx")
 	steps := flags.Int("run", 0, "run this `number` of steps of the files in -dir instead of writing them")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil

@@ -1,4 +1,4 @@
-// Command kernel trains a network with an operation of its own: a Metal kernel and its gradient, in normalize.metal.
+// Command kernel trains a network with a custom operation: a Metal kernel and its gradient, in normalize.metal.
 // README.md shows how they are checked.
 package main
 

@@ -1,7 +1,7 @@
 // Rows of length 1: y = x/|x|, and the gradient dx = (dy − y·(y·dy))/|x|. One threadgroup works on one row.
 //
-// The widths of the launches are a multiple of the threadgroup's size, smaller than a simdgroup, and odd. The last
-// threadgroup is a single simdgroup.
+// The widths of the launches are a multiple of the threadgroup's size, smaller than a simdgroup, and odd. In the last
+// launch a threadgroup is a single simdgroup.
 //
 // launch: normalize grid=512 threadgroup=128
 //   with: x=float32[4,256] width=uint32:256 y=out:float32[4,256] length=out:float32[4]
@@ -19,8 +19,8 @@
 #include <metal_stdlib>
 using namespace metal;
 
-// Adds a value of each thread of the threadgroup. All threads must call it, and get the sum. sums has an element for
-// each simdgroup.
+// Returns the sum of value over the threads of the threadgroup. All threads must call it, once for each array sums,
+// which has an element for each simdgroup.
 float add_all(float value, threadgroup float* sums, uint lane, uint simdgroup, uint simdgroups) {
   value = simd_sum(value);
   if (lane == 0) {

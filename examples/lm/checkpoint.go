@@ -11,7 +11,7 @@ import (
 )
 
 // save writes the parameters and the optimizer's state to a safetensors file. The file is replaced as a whole, so a
-// killed process leaves the former checkpoint. The metadata holds the settings that the arrays do not show.
+// killed process leaves the previous checkpoint. The metadata holds the settings that the arrays do not show.
 func (c config) save(file string, t *trainer, text corpus) error {
 	arrays, err := tree.ToMap(t.State)
 	if err != nil {

@@ -50,7 +50,7 @@ func (c config) generate(p params, text corpus, prompt string, n int, temperatur
 	return text.decode(ids), nil
 }
 
-// sample returns a letter by its logits.
+// sample returns a letter id, drawn with the probabilities softmax(logits/temperature).
 func sample(r *rand.Rand, logits []float32, temperature float64) int32 {
 	largest := slices.Max(logits)
 	if temperature == 0 {

@@ -13,9 +13,9 @@ import (
 	"strconv"
 )
 
-// launch starts processes of this program that are connected in a ring on this machine, and waits for them. If one
-// fails, the operations of its peers fail, so that all end. The processes write to out at the same time, which a file
-// allows.
+// launch starts n processes of this program that are connected in a ring on this machine, and waits for them. If one
+// fails, the operations of its peers fail, so that all end. The processes write to out at the same time, which is safe
+// for a file.
 func launch(ctx context.Context, n int, args []string, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "parallel-")
 	if err != nil {

@@ -58,7 +58,8 @@ func Verb(c *cobra.Command, validate func(args []string) error, run func(Streams
 	return c
 }
 
-// Main runs the command that the arguments choose and returns the exit code.
+// Main runs the command that the arguments choose and returns the exit code. It prints errors to stderr, except
+// ErrFailed and ErrInterrupted.
 func Main(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -85,14 +86,14 @@ func Main(root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 }
 
 // UntilSignal returns a context that the first interrupt or termination signal cancels. The second signal ends the
-// process.
+// process. The caller must call stop.
 func UntilSignal() (ctx context.Context, stop context.CancelFunc) {
 	ctx, stop = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// Pattern compiles a flag's regular expression. It is nil for an empty text.
+// Pattern compiles a flag's regular expression. It returns nil for an empty text. Errors name the flag.
 func Pattern(flag, text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil

@@ -38,7 +38,7 @@ var verdicts = []struct {
 
 type colored struct{ w io.Writer }
 
-// Write writes p with colors. A word that two calls write in parts has none.
+// Write writes p with colors. A word that is split between two calls is not colored.
 func (c colored) Write(p []byte) (int, error) {
 	text := p
 	for _, v := range verdicts {

@@ -34,7 +34,8 @@ type choices struct {
 	one     *string
 }
 
-// complete returns the words that may replace text: the allowed values, each after the complete values of a list.
+// complete returns the words that may replace text. For a list, each allowed value follows the part of text up to the
+// last comma.
 func (c *choices) complete(_ *cobra.Command, _ []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := ""
 	if c.list != nil {
@@ -102,11 +103,11 @@ func NoArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// OneArg refuses any number of arguments but one. plural names the arguments.
+// OneArg requires exactly one argument. plural names the arguments in the error, such as "files".
 func OneArg(plural string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return fmt.Errorf("%d %s named; name one", len(args), plural)
+			return fmt.Errorf("there are %d %s; name one", len(args), plural)
 		}
 		return nil
 	}

@@ -14,7 +14,8 @@ const StandardOutput = "-"
 // Streams are the outputs of the process.
 type Streams struct{ Out, Err io.Writer }
 
-// Text returns the stream for people: standard error if a report goes to standard output. It is colored on a terminal.
+// Text returns the printer for people. It writes to standard output, or to standard error if one of the report files is
+// [StandardOutput]. It is colored on a terminal. The caller must end its status line.
 func (s Streams) Text(reports ...string) *Printer {
 	w := s.Out
 	for _, path := range reports {
@@ -62,7 +63,7 @@ type Printer struct {
 	err    error
 }
 
-// Print writes text, unless an error came before. Callers check for an error once, at the end.
+// Print writes text, unless an earlier write failed. Callers check Err once, at the end.
 func (p *Printer) Print(text string) {
 	_, _ = io.WriteString(p, text)
 }

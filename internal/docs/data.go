@@ -51,7 +51,7 @@ type ratio struct {
 	value               float64
 }
 
-// olderKernels begins the names of files that timed an older state of the kernels.
+// olderKernels is the prefix of files with times of kernels that other files replace.
 const olderKernels = "2026-11-21-"
 
 // gpuRatios returns the ratios of docs/h200 with TF32 on. Files sort by their dates, and a later file replaces the

@@ -9,10 +9,11 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// accuracy writes the figure of errors and the counts of rows. errs are the rows of docs/cpu/parity.csv.
+// accuracy writes the figure of errors and the counts of rows. errs has the rows of docs/cpu/parity.csv. undrawn counts
+// the rows that the figure leaves out.
 func (f files) accuracy(out *bytes.Buffer, o operation, errs []record) error {
 	var points []point
-	rows, passed, alone := 0, 0, 0
+	rows, passed, undrawn := 0, 0, 0
 	for _, dtype := range dtypes {
 		for _, r := range errs {
 			if !slices.Contains(o.suites, r["op"]) || r["dtype"] != dtype {
@@ -33,7 +34,7 @@ func (f files) accuracy(out *bytes.Buffer, o operation, errs []record) error {
 			mlx, err := r.number("mlx_max_err")
 			// MLX has no valid gradient, the result is zero, or both overflow.
 			if err != nil || floor == 0 || !drawable(mlx/floor) || !drawable(ours/floor) {
-				alone++
+				undrawn++
 				continue
 			}
 			points = append(points, point{Series: dtype, X: clamp(mlx / floor), Y: clamp(ours / floor)})
@@ -55,14 +56,15 @@ func (f files) accuracy(out *bytes.Buffer, o operation, errs []record) error {
 		" %d of %d rows\npass. Points below the line pass the [accuracy rule](../accuracy.md#the-rule)."+
 		" Errors below %g and above\n%g are drawn at these.",
 		passed, rows, least, greatest)
-	if alone > 0 {
-		fmt.Fprintf(out, " %d rows without a\nvalid gradient of MLX, or with zeros or infinities, are not drawn.", alone)
+	if undrawn > 0 {
+		fmt.Fprintf(out, " %d rows without a\nvalid gradient of MLX, or with zeros or infinities, are not drawn.", undrawn)
 	}
 	out.WriteString("\n")
 	return nil
 }
 
-// Errors in a figure, in floors, are between these. A logarithmic axis has no zero, and some of MLX's errors are 1e15.
+// least and greatest limit the errors in a figure, in units of the floor. A logarithmic axis has no zero, and some of
+// MLX's errors are 1e15.
 const least, greatest = 1e-3, 1e2
 
 func clamp(v float64) float64 { return min(max(v, least), greatest) }

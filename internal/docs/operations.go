@@ -163,7 +163,7 @@ func (s *sources) options(out *bytes.Buffer, name string) error {
 	fmt.Fprintf(out, "\n## Options\n\n%s", s.markdown(s.pkg.Types[i].Doc))
 	fields, ok := s.pkg.Types[i].Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType)
 	if !ok {
-		return fmt.Errorf("%s is no struct", name)
+		return fmt.Errorf("%s is not a struct", name)
 	}
 	out.WriteString("\n| field | meaning |\n|---|---|\n")
 	for _, field := range fields.Fields.List {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// pathPicture adds the picture of a kernel's path, drawn by hand in path.svg with the names of colors, in both themes.
+// pathPicture adds path.svg, a drawing of the way from a shader to its executors, in both themes. It replaces the
+// placeholders TEXT, GRID and BLUE by colors.
 func (f files) pathPicture(root string) error {
 	drawing, err := os.ReadFile(filepath.Join(root, "internal/docs/path.svg"))
 	if err != nil {

@@ -43,8 +43,8 @@ var empty = Area{"Arrays without elements", []Fault{
 	},
 	{
 		Name:   "permutation-empty",
-		Title:  "A random permutation of nothing ends the process",
-		Wrong:  "SIGFPE: it sorts an empty array.",
+		Title:  "A random permutation of no elements ends the process",
+		Wrong:  "SIGFPE: MLX sorts an empty array.",
 		Right:  "An empty result.",
 		Crash:  true,
 		Gone:   "0.32.3",
@@ -53,7 +53,7 @@ var empty = Area{"Arrays without elements", []Fault{
 	{
 		Name:   "prod-gradient-empty",
 		Title:  "The gradient of the product of no elements ends the process",
-		Wrong:  "SIGFPE: it scans an empty array.",
+		Wrong:  "SIGFPE: MLX scans an empty array.",
 		Right:  "An empty gradient.",
 		Crash:  true,
 		Gone:   "0.32.3",
@@ -62,7 +62,7 @@ var empty = Area{"Arrays without elements", []Fault{
 	{
 		Name:   "cummax-gradient-exclusive",
 		Title:  "The gradient of an exclusive cummax of one element ends the process",
-		Wrong:  "SIGFPE: it scans an empty array.",
+		Wrong:  "SIGFPE: MLX scans an empty array.",
 		Right:  "0.",
 		Crash:  true,
 		Gone:   "0.32.3",
@@ -126,7 +126,7 @@ var empty = Area{"Arrays without elements", []Fault{
 	},
 	{
 		Name:  "matmul-empty-frees-operand",
-		Title: "A product without elements frees its operand while it is copied",
+		Title: "A matrix product without elements frees the copy of its operand too early",
 		Wrong: "matmul copies an operand that is not row-major and returns before it registers the copy. The " +
 			"copy's memory goes to another array, whose elements are overwritten.",
 		Right:  "Nothing is copied, or the copy lives until it is written.",

@@ -24,12 +24,12 @@ type Fault struct {
 	Name   string // of the snippet and the check; it never changes
 	Title  string
 	Wrong  string // MLX's behavior
-	Right  string
+	Right  string // the correct behavior
 	Crash  bool   // MLX ends the process or does not return
 	Chance bool   // it happens in some processes only
-	Gone   string // the first checked version without it; "" if the newest has it. All faults are in the oldest
+	Gone   string // the first checked version without the fault, or "". The oldest checked version has all faults
 	Guards []Guard
-	Cost   string // of the guard, if it matters
+	Cost   string // of the guards, or "" if it is negligible
 }
 
 // Guard is a function of this project that avoids a fault.
@@ -38,8 +38,8 @@ type Guard struct {
 	Func string
 }
 
-// In reports whether a version of MLX has the fault, as far as it is known. Versions after the newest checked version are
-// expected to be like it.
+// In reports whether a version of MLX, such as "0.32.4", has the fault. Versions that were not checked are taken to be
+// like the checked version before them.
 func (f Fault) In(version string) bool {
 	return f.Gone == "" || semver.Compare("v"+version, "v"+f.Gone) < 0
 }

@@ -36,7 +36,7 @@ var gradients = Area{"Gradients", []Fault{
 		Name:   "rope-gradient-single-pair",
 		Title:  "The gradient of rope with two dimensions is wrong in the traditional layout",
 		Wrong:  "The second element of the pair gets the sum of both gradients.",
-		Right:  "The pair rotated back.",
+		Right:  "The cotangents of the pair, rotated back.",
 		Gone:   "0.32.4",
 		Guards: []Guard{{"mlxc/ops_rope.go", "complete"}},
 	},
@@ -54,7 +54,7 @@ var gradients = Area{"Gradients", []Fault{
 		Right:  "The shapes of the operands.",
 		Gone:   "0.32.4",
 		Guards: []Guard{{"mlxc/ops_conv.go", "convGeneral"}, {"mlxc/libmlxg/mlxg_transforms.cpp", "checked_gradients"}},
-		Cost:   "the input is copied between zeros",
+		Cost:   "a zero-padded copy of the input",
 	},
 	{
 		Name:   "conv-gradient-dilated-input",
@@ -62,7 +62,7 @@ var gradients = Area{"Gradients", []Fault{
 		Wrong:  "For a padding of at least the kernel's size, the gradient of the input is shorter than the input.",
 		Right:  "The shape of the input.",
 		Guards: []Guard{{"mlxc/ops_conv.go", "convGeneral"}, {"mlxc/libmlxg/mlxg_transforms.cpp", "checked_gradients"}},
-		Cost:   "the input is copied between zeros",
+		Cost:   "a zero-padded copy of the input",
 	},
 	{
 		Name:   "conv-gradient-large-padding",
@@ -71,7 +71,7 @@ var gradients = Area{"Gradients", []Fault{
 		Right:  "The shapes of the operands.",
 		Gone:   "0.32.4",
 		Guards: []Guard{{"mlxc/ops_conv.go", "convGeneral"}},
-		Cost:   "the input is copied between zeros",
+		Cost:   "a zero-padded copy of the input",
 	},
 	{
 		Name:  "cummax-gradient-nan",
@@ -86,7 +86,7 @@ var gradients = Area{"Gradients", []Fault{
 	{
 		Name:   "addmm-jvp",
 		Title:  "The jvp of addmm omits alpha and beta",
-		Wrong:  "The tangent is that of alpha = beta = 1.",
+		Wrong:  "The tangent is computed as if alpha and beta were 1.",
 		Right:  "The tangents multiplied by alpha and beta.",
 		Guards: []Guard{{"mlxc/ops_matmul.go", "AddMM"}},
 		Cost:   "a product and a sum, while a gradient is taken",
@@ -102,8 +102,8 @@ var gradients = Area{"Gradients", []Fault{
 	{
 		Name:  "gather-mm-gradient-sorted",
 		Title: "The gradient of gather_mm with sorted ids is wrong for a broadcast operand",
-		Wrong: "sorted_indices changes the gradient if the left operand is not taken in order, and memory " +
-			"outside of the arrays is read.",
+		Wrong: "With sorted_indices MLX uses matrix i of the left operand for id i. If the operand is broadcast, " +
+			"the gradient is wrong, and memory outside the arrays is read.",
 		Right:  "The same gradient as without the option.",
 		Guards: []Guard{{"mlxc/ops_matmul.go", "limit"}},
 		Cost:   "the general algorithm for these operands",
@@ -119,7 +119,7 @@ var gradients = Area{"Gradients", []Fault{
 	{
 		Name:   "pad-value-gradient",
 		Title:  "The gradient of pad's value has the shape of the array",
-		Wrong:  "It is the gradient of the array and not of the value.",
+		Wrong:  "MLX returns the gradient of the array and not of the value.",
 		Right:  "A scalar: the sum over the padding.",
 		Guards: []Guard{{"mlxc/ops_pad.go", "SliceUpdate"}},
 	},

@@ -17,17 +17,17 @@ func (f Fault) Snippet() (string, error) {
 
 const introduction = `# Faults of MLX
 
-This project guards against the faults of MLX below. Each section has lines for MLX in Python that end with an error, crash or
-do not end where MLX has the fault, and end silently where it does not. Everything here was seen on the CPU backend (Linux
-x86-64, MLX's wheels of the named versions); other backends were not tried.
+This project guards against the faults of MLX below. Each section has a Python snippet. Where MLX has the fault, the snippet
+fails, crashes or does not end; otherwise it ends silently. All faults were observed on the CPU backend (Linux x86-64, MLX's
+wheels of the named versions); other backends were not tried.
 
     python3 -m venv /tmp/mlx && /tmp/mlx/bin/pip install 'mlx[cpu]'
     /tmp/mlx/bin/python internal/faults/snippets/try.py
 
 prints the state of each fault with any version of MLX. The nightly tests compare it with this page for the versions below:
 ` + "`go test ./internal/faults -long -run TestSnippets`" + `.
-` + "`go test -tags=mlxheaders ./internal/faults`" + ` calls the MLX that is set up without our guards. It fails if a fault
-is gone, or back, contrary to this page. ` + "`go generate ./internal/faults`" + ` writes the page.
+` + "`go test -tags=mlxheaders ./internal/faults`" + ` calls the installed MLX without our guards. It fails if this page is wrong
+about a fault. ` + "`go generate ./internal/faults`" + ` writes the page.
 
 Faults that only NVIDIA or Apple GPUs show are not listed. Comments in the code describe the known ones: MLX's CUDA kernels and
 arrays without elements (` + "`mlxc/libmlxg/mlxg_eval.cpp`, `compare/peer.go`" + `), the row-major copy of one element
@@ -83,7 +83,7 @@ func (f Fault) stateIn(version string) string {
 	case f.Crash:
 		return "crash"
 	}
-	return "there"
+	return "present"
 }
 
 func (f Fault) versions() string {

@@ -24,7 +24,7 @@ var values = Area{"Values", []Fault{
 		Title: "view as smaller elements keeps the flag of column-major order",
 		Wrong: "A column seen as bytes has several columns but keeps the flag of column-major order. An " +
 			"operation with a column-major operand then pairs the wrong elements.",
-		Right:  "The flag is cleared unless one axis at most is longer than 1.",
+		Right:  "The flag is cleared unless at most one axis is longer than 1.",
 		Gone:   "0.32.4",
 		Guards: []Guard{{"mlxc/libmlxg/mlxg_repair.cpp", "fixed_view"}},
 	},
@@ -82,7 +82,7 @@ var values = Area{"Values", []Fault{
 	},
 	{
 		Name:   "quantized-matmul-half",
-		Title:  "quantized_matmul adds in half precision",
+		Title:  "quantized_matmul accumulates in half precision",
 		Wrong:  "Partial sums are rounded to float16: 8192 products of 1 add up to 2048.",
 		Right:  "Sums in float32, rounded once.",
 		Guards: []Guard{{"mlxc/ops_quantize.go", "inFloat32"}},
@@ -120,7 +120,7 @@ var values = Area{"Values", []Fault{
 	{
 		Name:   "argpartition-complex-nan",
 		Title:  "argpartition of complex numbers with NaN does not partition",
-		Wrong:  "The comparison is no strict weak order, so NaN is among the least elements.",
+		Wrong:  "The comparison is not a strict weak order, so NaN is among the least elements.",
 		Right:  "NaN comes last, as in sort.",
 		Gone:   "0.32.3",
 		Guards: []Guard{{"mlxc/ops_sort.go", "ArgPartition"}},

@@ -2,5 +2,5 @@
 
 package library
 
-// flavor ends the name of the library, which is compiled with the address sanitizer too.
+// flavor is the end of the library's name. The library is compiled with AddressSanitizer, like the program.
 const flavor = "-asan"

@@ -50,8 +50,8 @@ func Places() []string {
 	return places
 }
 
-// UserFolder returns the folder in which the command mlxgrad setup installs, in a folder for each [Interface], so that
-// programs of several versions of mlxgrad run side by side. It is mlxgrad in the user's data folder:
+// UserFolder returns the folder in which the command mlxgrad setup installs. It has a folder for each [Interface], so
+// that programs of several versions of mlxgrad run side by side. It is the folder mlxgrad in the user's data folder:
 // ~/Library/Application Support on macOS, else $XDG_DATA_HOME, by default ~/.local/share.
 func UserFolder() (string, error) {
 	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) && runtime.GOOS != "darwin" {
@@ -117,6 +117,6 @@ func version(info *debug.BuildInfo) string {
 	return "latest"
 }
 
-// Symbol returns the address of a function of the library. It loads the library at the first call. Package mlxc sets
-// Symbol.
+// Symbol returns the address of a function of the library. The first call loads the library. It returns an error if the
+// library cannot be used or lacks the function. Package mlxc sets Symbol in its init function.
 var Symbol func(name string) (unsafe.Pointer, error)

@@ -2,5 +2,5 @@
 
 package library
 
-// flavor ends the name of the library.
+// flavor is the end of the library's name.
 const flavor = ""

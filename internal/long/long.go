@@ -3,12 +3,12 @@
 //
 //	go test ./ops -long
 //
-// By default, the slowest of the other tests run a sample of their cases, which reaches every operation, dtype,
-// kernel and option. They run all cases in a long run and with MLXGRAD_LONG=full, which does not run the tests of
-// minutes.
+// The slowest of the other tests run a sample of their cases by default. The sample reaches every operation, dtype,
+// kernel and option. A long run has all of their cases. So has a run with MLXGRAD_LONG=full, which skips the tests that
+// take minutes.
 //
-// Only packages whose tests import this one know the flag. Go caches results of tests that depend on the
-// environment, but not of tests that were given the flag.
+// Only packages whose tests import this package have the flag. Go caches the results of tests that depend on the
+// variable, but not of tests with the flag.
 package long
 
 import (
@@ -17,18 +17,18 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable that has the meaning of the flag if its value is 1. With the value full, tests
-// run all of their cases.
+// Variable is the environment variable that replaces the flag if its value is 1. See [Full] for the value full.
 const Variable = "MLXGRAD_LONG"
 
 var flagged = flag.Bool("long", false, "also run tests that take minutes")
 
 // Enabled reports whether long tests run.
 func Enabled() bool {
-	return os.Getenv(Variable) == "1" || *flagged // in this order: Go's cache of results must see that it is read
+	return os.Getenv(Variable) == "1" || *flagged // Getenv first, so that Go's test cache depends on the variable
 }
 
-// Full reports whether tests run all of their cases, and compile kernels with the optimization that users get.
+// Full reports whether tests run all of their cases, and compile kernels with the optimization that users get. It is
+// true in a long run and if MLXGRAD_LONG is full.
 func Full() bool { return os.Getenv(Variable) == "full" || Enabled() }
 
 // Only skips the test unless long tests run. The reason names the work that takes long.

@@ -73,8 +73,8 @@ func Size(shape []int) int {
 	return n
 }
 
-// A Source draws reproducible inputs. Each method returns an array of a dtype, and its elements after they were
-// rounded to the dtype.
+// A Source draws reproducible inputs. Each method returns an array of a dtype, and its elements as rounded to the
+// dtype, in row-major order. An error fails the test T. One goroutine at a time may use a Source.
 type Source struct {
 	T      testing.TB
 	Random *rand.Rand
@@ -138,13 +138,13 @@ type Bound struct{ Absolute, Relative float64 }
 
 // Rounded returns the bound of a result after `steps` operations in float32 on intermediate values up to `size`.
 // Each step errs by at most 2⁻²⁴ of its result, and the result is rounded once to the dtype. The inputs are exact:
-// references start from the rounded ones. Half of 2⁻²⁴, the least positive float16, is added for underflow.
+// references start from the rounded ones. 2⁻²⁵, half of the least positive float16, is added for underflow.
 func Rounded(d mlxc.DType, steps int, size float64) Bound {
 	return Bound{float64(steps)*0x1p-24*size + 0x1p-25, 1.01 * Roundoff(d)}
 }
 
-// ProductBound returns the bound of sums of k products of standard normal numbers: intermediate values stay below
-// five standard deviations, and few factors exceed 4.
+// ProductBound returns the bound of sums of k products of standard normal numbers. It assumes that intermediate values
+// stay below five standard deviations.
 func ProductBound(d mlxc.DType, k int) Bound { return Rounded(d, 2*k, 5*math.Sqrt(float64(k))) }
 
 // RequireNear requires every element of got within the bound of want. NaN is never within a bound.

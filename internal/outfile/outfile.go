@@ -16,7 +16,7 @@ const perm = 0o644
 
 // Write writes a report to path with encode. It writes a temporary file in the same folder and renames it, so readers
 // of path see the previous file or the complete report, never a part. A path that is not a regular file, such as a
-// pipe, a link or /dev/stdout, is written to directly.
+// pipe, a link or /dev/stdout, is written to directly. A new file has the mode 0644.
 func Write(path string, encode func(io.Writer) error) (err error) {
 	if !Replaceable(path) {
 		return writeInto(path, encode)

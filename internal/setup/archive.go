@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-const distrust = "run the set-up again; if it differs again, do not use it, and report it to the project"
+const distrust = "run the set-up again; if the file differs again, do not use it, and report it to the project"
 
 // verifyFile checks a file's size and hash against the lock file.
 func verifyFile(name string, size int64, sha string) error {
@@ -93,7 +93,7 @@ func (u *unpacker) file(name string, mode fs.FileMode, r io.Reader) error {
 	if err := u.dir(filepath.Dir(name)); err != nil {
 		return err
 	}
-	// O_EXCL: a genuine archive does not name a file twice, or a file where it made a link.
+	// O_EXCL refuses a second entry of the same name, which could overwrite a file or write through a link.
 	f, err := u.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode.Perm()&0o755|0o644)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func untar(r io.Reader, folder, dir string) error {
 			return err
 		}
 		if e.Typeflag == tar.TypeXGlobalHeader {
-			continue // the commit, which git archive records
+			continue // git archive records the commit here
 		}
 		name, err := entryName(e.Name)
 		if err != nil {

@@ -155,7 +155,7 @@ mkdir -p "$2"
 
 	for _, verb := range []string{"lint", "clean"} {
 		out, code := run(nil, verb, "--dry-run")
-		require.Contains(t, out, "mlxgrad "+verb+": the verb takes no arguments, not --dry-run: see ./build.sh help")
+		require.Contains(t, out, "mlxgrad "+verb+": unexpected argument --dry-run: the verb takes none; see ./build.sh help")
 		require.Equal(t, 1, code)
 	}
 	require.FileExists(t, filepath.Join(third, "build", "setup"), "nor does a flag that clean has not")

@@ -11,15 +11,16 @@ import (
 	"strings"
 )
 
-// A Workshop prepares releases of MLX for package upgrade. The lock file need not have them. It works on a checkout,
-// holds the lock of its set-ups, and keeps files in a temporary folder. Downloads stay in the checkout's folder of
-// downloads, which git ignores.
+// A Workshop prepares releases of MLX that the lock file need not list, for package upgrade. It works on a checkout,
+// locks it against set-ups until Close, and keeps files in a temporary folder. Downloads stay in the checkout's folder
+// of downloads, which git ignores. One goroutine at a time may use a Workshop.
 type Workshop struct {
 	s      *setup
 	unlock func()
 }
 
-// OpenWorkshop opens the workshop of a checkout. root is its folder third_party/mlx-c. The caller closes it.
+// OpenWorkshop opens the workshop of a checkout. root is the folder third_party/mlx-c. progress is called for each step
+// and may be nil. OpenWorkshop blocks while another set-up runs. The caller must call Close.
 func OpenWorkshop(ctx context.Context, root string, progress func(Progress)) (*Workshop, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -45,7 +46,7 @@ func OpenWorkshop(ctx context.Context, root string, progress func(Progress)) (*W
 	return &Workshop{s: s, unlock: unlock}, nil
 }
 
-// Close removes the temporary files.
+// Close removes the temporary files and unlocks the checkout.
 func (w *Workshop) Close() error {
 	defer w.unlock()
 	return os.RemoveAll(w.s.tmp)
@@ -78,14 +79,15 @@ func (c *Candidate) Sources() (dir string, units []string) {
 	return filepath.Join(c.stage, "sources"), append(c.tree.parts("libmlxc"), c.tree.parts("libmlxg")...)
 }
 
-// Entry returns the candidate as an entry of the lock file.
+// Entry returns the candidate as an entry of the lock file, in JSON.
 func (c *Candidate) Entry() (string, error) {
 	var text strings.Builder
 	err := encodeLock(&text, c.pair)
 	return text.String(), err
 }
 
-// Known returns the lock file's pair with a version of MLX, the default for "".
+// Known returns the lock file's pair for a version of MLX, or the default pair for "". It returns an error if the lock
+// file does not list the version.
 func (w *Workshop) Known(version string) (*Candidate, error) {
 	p, err := w.s.lock.pair(version)
 	if err != nil {
@@ -94,8 +96,8 @@ func (w *Workshop) Known(version string) (*Candidate, error) {
 	return &Candidate{pair: *p}, nil
 }
 
-// Unpack unpacks the MLX of a candidate for this machine, and mlx-c with the patch rules applied. It returns the errors
-// of rules that do not fit and applies the others.
+// Unpack unpacks a candidate's MLX for this machine, and its mlx-c with the patch rules applied. unfit has the errors
+// of rules that do not fit; the other rules are applied.
 func (w *Workshop) Unpack(ctx context.Context, c *Candidate) (unfit []error, err error) {
 	if c.stage, err = os.MkdirTemp(w.s.tmp, "mlx-"); err != nil {
 		return nil, err
@@ -141,7 +143,7 @@ func (w *Workshop) Compile(ctx context.Context, c *Candidate) error {
 	return w.s.check(ctx, b, m, c.stage)
 }
 
-// Write adds the candidate to the lock file, in place of an entry with the same MLX, as not tested.
+// Write adds the candidate to the lock file. It replaces an entry for the same version of MLX.
 func (w *Workshop) Write(c *Candidate) error {
 	lock := lockFile{Default: w.s.lock.Default, Pairs: slices.Clone(w.s.lock.Pairs)}
 	same := func(p pair) bool { return p.MLX.Version == c.Version() }
@@ -160,7 +162,7 @@ func (w *Workshop) Write(c *Candidate) error {
 	return os.WriteFile(w.s.path("lock.json"), []byte(text.String()), 0o644)
 }
 
-// encodeLock writes a part of the lock file as the file has it.
+// encodeLock writes a part of the lock file in the format of the file: JSON, indented by two spaces.
 func encodeLock(out *strings.Builder, part any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")

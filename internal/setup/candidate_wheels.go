@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Newest returns MLX's newest version on pip.
+// Newest returns the newest version of MLX that pip finds.
 func (w *Workshop) Newest(ctx context.Context) (string, error) {
 	base, err := w.s.lock.pair("")
 	if err != nil {
@@ -28,9 +28,9 @@ func (w *Workshop) Newest(ctx context.Context) (string, error) {
 	return wheels[0].Version, nil
 }
 
-// Candidate returns the pair of a version of MLX with the mlx-c and the rules of base. It has the wheels of base's
-// backends. pip resolves the packages that MLX requires: in base's versions if MLX permits them. Wheels that base lacks
-// are downloaded, since pip does not print their sizes. notes lists the differences that a person must check.
+// Candidate returns a new pair: a version of MLX with base's mlx-c and patch rules, for every backend of base. pip
+// resolves the packages that MLX requires and keeps base's versions where MLX permits them. Candidate downloads wheels
+// that base lacks, since pip does not print their sizes. notes lists the differences that a person must check.
 func (w *Workshop) Candidate(ctx context.Context, version string, base *Candidate) (c *Candidate, notes []string, err error) {
 	c = &Candidate{pair: pair{MLX: base.pair.MLX, MLXC: base.pair.MLXC, Rules: base.pair.Rules}}
 	c.pair.MLX.Version, c.pair.MLX.Wheels = version, nil
@@ -64,7 +64,7 @@ func (w *Workshop) Candidate(ctx context.Context, version string, base *Candidat
 	return c, notes, nil
 }
 
-// platforms returns the wheels of each backend and platform.
+// platforms groups wheels by backend and platform.
 func platforms(wheels []wheel) (groups [][]wheel) {
 	for _, w := range wheels {
 		i := slices.IndexFunc(groups, func(g []wheel) bool {
@@ -99,8 +99,8 @@ type pipReport struct {
 	} `json:"install"`
 }
 
-// resolve returns the wheels of a requirement and of the packages that it requires, without their sizes, for the platform
-// of group. Packages have the versions of pinned if the requirements permit that, otherwise the newest.
+// resolve returns the wheels of a requirement and of its dependencies, without sizes, for the platform of group. It
+// chooses the versions of pinned if the requirements permit them, otherwise the newest.
 func (s *setup) resolve(ctx context.Context, requirement string, group, pinned []wheel) ([]wheel, error) {
 	pip, err := s.findPip(ctx)
 	if err != nil {
@@ -165,8 +165,8 @@ func (s *setup) resolve(ctx context.Context, requirement string, group, pinned [
 
 var manylinux = regexp.MustCompile(`^manylinux_2_(\d+)_(\w+)$`)
 
-// platformTags returns the platform tags that a machine for MLX's own wheel accepts. pip derives older tags for macOS
-// itself.
+// platformTags returns the platform tags that are compatible with a machine that runs own, MLX's wheel. On macOS pip
+// adds the older tags itself.
 func platformTags(own wheel) []string {
 	m := manylinux.FindStringSubmatch(own.Platform)
 	if m == nil {
@@ -187,8 +187,8 @@ func platformOf(file string) string {
 	return tags[strings.LastIndex(tags, ".")+1:]
 }
 
-// complete adds the size and the license of a wheel, from a wheel of group if that is the same file. note is a difference
-// that a person must check, or empty.
+// complete adds the size and the license of w. It copies them if group has the same file, and downloads the wheel
+// otherwise. note is a difference that a person must check, or empty.
 func (s *setup) complete(ctx context.Context, w *wheel, group []wheel) (note string, err error) {
 	i := slices.IndexFunc(group, func(old wheel) bool { return old.Package == w.Package })
 	if i >= 0 {

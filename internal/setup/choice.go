@@ -21,8 +21,8 @@ type choice struct {
 
 var backends = []string{"cpu", "cuda13", "cuda12", "metal"}
 
-// parse reads the choice and the folder of --offline from flags and, for missing flags, from the environment. It keeps
-// the rest of the present installation's choice, so that "test" after "setup --backend cuda13" stays on CUDA.
+// parse reads the choice and the folder of --offline from flags and, for missing flags, from the environment. The rest
+// comes from the installed choice, so that "test" after "setup --backend cuda13" stays on CUDA.
 func (s *setup) parse(args []string, getenv func(string) string, installed *manifest) (err error) {
 	c := choice{
 		Backend:    getenv("MLXGRAD_BACKEND"),
@@ -64,8 +64,9 @@ func (s *setup) parse(args []string, getenv func(string) string, installed *mani
 	return s.choose(c)
 }
 
-// over returns the choice c with former's values where c has none. The user's own MLX and mlx-c stay only if c makes
-// no choice but ASan, so that any other choice leads back to the pinned ones.
+// over completes c by the installed choice, former. If c sets nothing but ASan, former stays as it is. Otherwise c
+// inherits the backend and, unless c sets MLXDir, the version of MLX. It does not inherit MLXDir and MLXCSource: any
+// explicit choice returns to the pinned MLX and mlx-c.
 func (c choice) over(former choice) choice {
 	if c == (choice{ASan: c.ASan}) {
 		former.ASan = former.ASan || c.ASan
@@ -78,7 +79,8 @@ func (c choice) over(former choice) choice {
 	return c
 }
 
-// withoutDefault returns the choice with "" for the version "default", which replaces a former choice.
+// withoutDefault replaces the version "default" by "". It is called after over, in which "default" overrides the
+// installed version.
 func (c choice) withoutDefault() choice {
 	if c.MLX == "default" {
 		c.MLX = ""

@@ -34,7 +34,7 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 	t := &toolchain{goos: runtime.GOOS}
 	words, err := cxx.Command()
 	if err != nil {
-		return nil, failf("close it", "%v", err)
+		return nil, failf("close the quote", "%v", err)
 	}
 	if len(words) > 0 {
 		t.command = words
@@ -234,9 +234,9 @@ func (b *build) keptObject(key string) (path string) {
 
 // compileOne compiles a source file and stores the object under key.
 func (b *build) compileOne(ctx context.Context, source, key string) (object string, err error) {
-	// A relative source path keeps folders of this machine out of __FILE__, which mlx-c puts into its messages.
 	tmp := filepath.Join(b.tmp, key+".o")
-	// The include folder is temporary, so its path must not get into the object.
+	// No path of this machine may get into the object: the include folder is temporary, and mlx-c puts __FILE__ into
+	// its messages, so the source path is relative.
 	include := filepath.Join(b.mlx, "include")
 	args := append(b.flags(), "-ffile-prefix-map="+include+"/=", "-I.", "-I"+include, "-c", source, "-o", tmp)
 	out, err := b.tools.run(ctx, b.treeDir, b.tmp, args...)
@@ -262,8 +262,8 @@ func (b *build) link(ctx context.Context, objects []string, library string) erro
 	return nil
 }
 
-// probeSource is a program that loads the libmlxc of its argument and prints three versions: of mlx-c, of the MLX
-// headers, and of the loaded MLX.
+// probeSource is a program that loads the libmlxc at the path in its argument and prints three versions: mlx-c, the MLX
+// headers, and the loaded MLX.
 const probeSource = `#include <cstdio>
 #include <dlfcn.h>
 #include "mlx/c/string.h"

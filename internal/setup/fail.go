@@ -25,7 +25,7 @@ func failf(todo, format string, args ...any) error {
 // noSpace is the C library's message for a full disk, which tools print.
 const noSpace = "No space left on device"
 
-// Explain returns err with the text of [Report]: one line with a remedy.
+// Explain wraps err. The text of the result is the line that [Report] prints: the cause and a remedy.
 func Explain(err error) error { return &explained{describe(err), err} }
 
 type explained struct {
@@ -36,8 +36,8 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.err }
 
-// describe returns the printed line of any error. It keeps the text of failures and recognizes a full disk in other
-// errors.
+// describe returns the line that is printed for an error. It keeps the text of failures, and adds a remedy to other
+// errors, such as a full disk.
 func describe(err error) string {
 	if e := (*explained)(nil); errors.As(err, &e) {
 		return e.text

@@ -158,7 +158,7 @@ func (s *setup) pipDownload(ctx context.Context, w wheel) error {
 	return s.keep(file, w.File, w.Size, w.SHA256)
 }
 
-// pipFile downloads a wheel by name and hash to a temporary folder. Its size is only used for the progress, and may be 0.
+// pipFile downloads a wheel by name and hash to a temporary folder. w.Size is only used for the progress and may be 0.
 func (s *setup) pipFile(ctx context.Context, w wheel) (string, error) {
 	pip, err := s.findPip(ctx)
 	if err != nil {
@@ -231,8 +231,8 @@ func telling(out string, err error) string {
 	return err.Error()
 }
 
-// tool runs a program and returns its output. Temporary files of the program are below s.tmp, which is removed in the
-// end.
+// tool runs a program and returns its output. The program's temporary files are below s.tmp, which is removed at the
+// end of the run.
 func (s *setup) tool(ctx context.Context, env []string, args ...string) (string, error) {
 	cmd := command(ctx, args...)
 	cmd.Dir = s.tmp

@@ -68,9 +68,9 @@ func (s *setup) bringMLXC(ctx context.Context, m *manifest) (string, error) {
 	return s.source("git", l.Git.Commit, func(dir string) error { return s.gitExport(ctx, clone, dir) })
 }
 
-var errHaveClone = errors.New("not asked, there is a clone")
+var errHaveClone = errors.New("skipped, since a git clone exists")
 
-// source returns the folder of the unpacked sources with the given identity. It unpacks them if necessary.
+// source returns the folder of the unpacked sources. id is their hash or commit. It unpacks them if necessary.
 func (s *setup) source(kind, id string, unpack func(dir string) error) (string, error) {
 	dir := s.path("src", "mlx-c-"+s.pair.MLXC.Version+"-"+kind+"-"+id[:12])
 	if _, err := os.Stat(dir); err == nil {
@@ -100,7 +100,7 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 		return err
 	}
 	env := []string{"CARGO_HOME=" + home}
-	// The temporary home has the user's settings, such as a mirror or a proxy.
+	// Copy the user's settings, such as a mirror or a proxy, to the temporary home.
 	users := os.Getenv("CARGO_HOME")
 	if users == "" {
 		users = filepath.Join(os.Getenv("HOME"), ".cargo")
@@ -112,8 +112,8 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 			}
 		}
 	}
-	// rustup's proxy of cargo looks for toolchains in the home folder. If HOME differs, as in CI, they are beside the
-	// proxy.
+	// cargo may be rustup's proxy, which looks for toolchains below HOME. If rustup was installed with another HOME, as
+	// in CI, the toolchains are found relative to the proxy.
 	if resolved, err := filepath.EvalSymlinks(cargo); err == nil && os.Getenv("RUSTUP_HOME") == "" {
 		rustup := filepath.Join(filepath.Dir(resolved), "..", "..", ".rustup")
 		if st, err := os.Stat(rustup); err == nil && st.IsDir() {
@@ -132,7 +132,7 @@ func (s *setup) cargoDownload(ctx context.Context) error {
 	found, _ := filepath.Glob(filepath.Join(home, "registry", "cache", "*", c.File))
 	if len(found) != 1 {
 		if err == nil {
-			err = errors.New("it left no crate")
+			err = errors.New("cargo info downloaded no crate")
 		}
 		return fmt.Errorf("%s", telling(out, err))
 	}

@@ -65,8 +65,8 @@ func (s *setup) fingerprint(tools *toolchain) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashSources hashes the files of the repository that libmlxc and libmlxg are made from, and the lock file's entry of
-// the pair without the part that a release writes.
+// hashSources hashes the files of the repository that libmlxc and libmlxg are made from, and the pair's entry in the
+// lock file without Prebuilt, which a release writes.
 func (s *setup) hashSources(w io.Writer) error {
 	entry := *s.pair
 	entry.Prebuilt = nil

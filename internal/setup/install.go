@@ -84,7 +84,7 @@ func (s *setup) produce(
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(stage) // fails after a success, which renames it
+	defer os.RemoveAll(stage) // has no effect after success, when stage was renamed
 	if err := os.Chmod(stage, 0o755); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (s *setup) check(ctx context.Context, b *build, m *manifest, stage string) 
 		return err
 	}
 	if err != nil && strings.HasPrefix(m.Backend, "cuda") {
-		// The machine that runs programs has CUDA's driver library; the one that builds need not.
+		// CUDA's driver library is needed where programs run. The machine that builds may lack it.
 		s.say("note: the CUDA build of MLX does not load on this machine (%s)", oneLine(err.Error()))
 		return nil
 	}

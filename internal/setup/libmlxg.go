@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// libmlxgFolder is where the sources of libmlxg are in the tree that is compiled.
+// libmlxgFolder is the folder of libmlxg's sources in the compiled tree.
 const libmlxgFolder = "libmlxg/"
 
 // libmlxgSources are the patterns of libmlxg's sources in the repository.
@@ -45,7 +45,8 @@ func (b *build) libmlxg(ctx context.Context, lib string, asan bool) error {
 	if b.tools.goos == "darwin" {
 		args = append(args, "-Wl,-rpath,@loader_path")
 	} else {
-		// The program that loads the library has functions of the same names. macOS tells them apart.
+		// cgo gives programs functions with the names of the library's (gen_table.c). Local symbols keep the library's
+		// calls inside the library. macOS does that by itself (two-level namespaces).
 		script := filepath.Join(b.tmp, "exported")
 		if err := os.WriteFile(script, []byte("{ global: mlxg_functions; mlxg_host_*; local: *; };\n"),
 			0o644); err != nil {

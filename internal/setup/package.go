@@ -55,7 +55,7 @@ func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error
 	}
 	if entries, err := os.ReadDir(target); (err == nil && len(entries) > 0 || err != nil &&
 		!errors.Is(err, fs.ErrNotExist)) && !isPackage(target) {
-		return failf("name a folder that does not exist or is empty", "%s has other files than a package", target)
+		return failf("name a folder that does not exist or is empty", "%s is neither empty nor a package", target)
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return unwritable(target, err)
@@ -137,11 +137,11 @@ func (s *setup) goTool(ctx context.Context, dir string, args ...string) error {
 	case outOfSpace(string(out)) || strings.Contains(string(out), "no space left on device"):
 		return diskFull("building the package")
 	}
-	return failf("make ./build.sh test build first", "go %s %s failed (%s)", verb, rest[len(rest)-1],
+	return failf("run ./build.sh test and correct its errors first", "go %s %s failed (%s)", verb, rest[len(rest)-1],
 		oneLine(string(out)))
 }
 
-// copyTree copies a file or a folder. It copies the target of a symbolic link, such as that to an MLX of the user.
+// copyTree copies a file or a folder. It follows symbolic links, such as a link to the user's own MLX.
 func copyTree(from, to string) error {
 	resolved, err := filepath.EvalSymlinks(from)
 	if err != nil {

@@ -29,10 +29,10 @@ func TestPackageRefuses(t *testing.T) {
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	mine := filepath.Join(dir, "mine")
 	require.NoError(t, os.WriteFile(mine, nil, 0o644))
-	w.fails("has other files than a package: name a folder that does not exist or is empty", "package", dir)
+	w.fails("is neither empty nor a package: name a folder that does not exist or is empty", "package", dir)
 	require.FileExists(t, mine)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), nil, 0o755))
-	w.fails("has other files than a package: name a folder that does not exist or is empty", "package", dir)
+	w.fails("is neither empty nor a package: name a folder that does not exist or is empty", "package", dir)
 	require.FileExists(t, mine)
 	w.fails("lies in the folder that is copied: choose another", "package", filepath.Join(w.root, "install", "package"))
 

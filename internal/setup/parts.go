@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// partsOfLibrary is the number of translation units of a library. Each includes half of the source files, so that MLX's
-// headers are parsed twice instead of once per file, which takes a third of the time. It does not depend on the number
-// of cores, so that all machines compile the same units.
+// partsOfLibrary is the number of translation units of a library. Each unit includes half of the source files. MLX's
+// headers are then parsed twice instead of once per file, and compiling takes a third of the time. The number does not
+// depend on the cores, so that all machines compile the same units.
 const partsOfLibrary = 2
 
 // addUnits adds the sources of libmlxg and the parts of both libraries to the patched sources of mlx-c.

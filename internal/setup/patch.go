@@ -71,7 +71,7 @@ func readTree(dir string) (sourceTree, error) {
 	return tree, nil
 }
 
-// apply carries out a rule on the tree, or fails if the number of places differs.
+// apply carries out a rule on the tree. It returns an error if the number of occurrences differs from Count.
 func (t sourceTree) apply(r rule) error {
 	found := 0
 	for name, data := range t {
@@ -155,8 +155,8 @@ func (t sourceTree) names(ext string) []string {
 	return out
 }
 
-// closure returns a source file and all files of the tree that it includes, sorted. Headers outside the tree (MLX's and
-// the system's) have other parts in an object's key.
+// closure returns a source file and all files of the tree that it includes, sorted. It leaves out headers outside the
+// tree: an object's key has a hash of MLX's headers, and the compiler's version for the system's.
 func (t sourceTree) closure(name string) []string {
 	seen := map[string]bool{}
 	var visit func(string)

@@ -12,7 +12,7 @@ import (
 )
 
 // installTo copies the whole installation to lib/mlxgrad below the prefix of the flags, for programs outside this
-// repository. The layout stays, since the libraries find each other by it. The prefix can be moved.
+// repository. The copy has the same layout, since the libraries find each other by relative paths. It can be moved.
 func (s *setup) installTo(_ context.Context, m *manifest, args []string) error {
 	flags := flag.NewFlagSet("install", flag.ContinueOnError)
 	flags.SetOutput(new(strings.Builder)) // the error and build.sh help replace its output
@@ -57,7 +57,7 @@ func unwritable(dir string, err error) error {
 // outside returns an error if the target is inside the installation, where a copy would not terminate.
 func (s *setup) outside(target string) error {
 	if rel, err := filepath.Rel(s.path("install"), target); err == nil && filepath.IsLocal(rel) {
-		return failf("choose another", "%s lies in the folder that is copied", target)
+		return failf("choose another folder", "%s lies in the folder that is copied", target)
 	}
 	return nil
 }

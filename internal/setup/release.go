@@ -189,7 +189,7 @@ func (s *setup) releaseLibraries(
 	return prebuilt, nil
 }
 
-// clean removes a folder of the run's temporary folder.
+// clean removes the folder name below the run's temporary folder.
 func (s *setup) clean(name string) error { return os.RemoveAll(filepath.Join(s.tmp, name)) }
 
 // lockRelease writes the lock file with the archives of a release. If that changes the file, lockRelease returns an
@@ -269,6 +269,6 @@ func (s *setup) releaseTool(ctx context.Context, env []string, args ...string) (
 	if isDiskFull(err) || outOfSpace(stderr.String()) {
 		return nil, diskFull(strings.Join(args, " "))
 	}
-	return nil, failf("make the command work first", "%s failed (%s)", strings.Join(args, " "),
+	return nil, failf("run it by hand and correct its error", "%s failed (%s)", strings.Join(args, " "),
 		oneLine(stderr.String()))
 }

@@ -33,13 +33,13 @@ type Progress struct {
 type setup struct {
 	root     string // the folder with install, and with downloads, src and build while it runs
 	sources  fs.FS  // the repository, or as much of it as is embedded
-	tmp      string // for the run only; on the disk of root, so that files can be renamed
+	tmp      string // removed after the run; in the file system of root, so that files can be renamed into root
 	offline  string // if set, the folder that has all downloads
 	lock     *lockFile
 	pair     *pair // the versions of choice
 	choice   choice
 	progress func(Progress) // may be nil
-	mu       sync.Mutex     // of progress
+	mu       sync.Mutex     // guards calls of progress
 }
 
 // The files of the repository that a set-up reads.
@@ -156,8 +156,8 @@ func (s *setup) unwritable(reason error, installed *manifest, tools *toolchain) 
 		reason)
 }
 
-// exclusive blocks until no other set-up runs on the folder. It polls so that an interrupt ends it. If the folder
-// cannot be written, readOnly is the reason, and the present installation can only be used as it is.
+// exclusive locks the folder and blocks while another set-up runs there. It polls, so that an interrupt ends it. If the
+// folder cannot be written, readOnly is the reason, and the existing installation can only be used as it is.
 func (s *setup) exclusive(ctx context.Context) (unlock func(), readOnly, err error) {
 	for told := false; ; told = true {
 		f, readOnly, err := s.openLock()
@@ -211,7 +211,7 @@ func (s *setup) openLock() (f *os.File, readOnly, err error) {
 	return f, readOnly, nil
 }
 
-// isAt reports whether an open file still has its name.
+// isAt reports whether the path of an open file still names that file.
 func isAt(f *os.File) bool {
 	opened, err := f.Stat()
 	if err != nil {

@@ -11,14 +11,15 @@ import (
 
 // Options are a user's choices.
 type Options struct {
-	MLX      string         // a version of the lock file; empty: the present one, at first the default
-	Backend  string         // cpu, cuda13, cuda12 or metal; empty: the present one, at first the platform's default
+	MLX      string         // a version of the lock file; empty: the installed one, else the default
+	Backend  string         // cpu, cuda13, cuda12 or metal; empty: the installed one, else the platform's default
 	Offline  string         // a folder with the downloads; empty: they are downloaded
 	Progress func(Progress) // called for each step, by one goroutine at a time; may be nil
 }
 
-// User sets up a folder of the user for programs of this version of the module, whose files are sources. The
-// installation is dir/install.
+// User installs the libraries in dir/install, for programs that use this version of the module. sources has the files
+// of the module that a set-up reads. User blocks while another set-up of dir runs. [Explain] adds a remedy to its
+// error.
 func User(ctx context.Context, dir string, sources fs.FS, o Options) error {
 	s, err := newSetup(dir, sources, o.Progress)
 	if err != nil {
@@ -49,7 +50,8 @@ func User(ctx context.Context, dir string, sources fs.FS, o Options) error {
 	return nil
 }
 
-// Uninstall removes dir, which contains the folders of [User] for all versions. It waits for running set-ups.
+// Uninstall removes dir, which contains the folders of [User] for all versions of the module. It blocks while set-ups
+// run.
 func Uninstall(ctx context.Context, dir string) error {
 	locks, err := filepath.Glob(filepath.Join(dir, "*", "build", ".lock"))
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *setup) zig(ctx context.Context) (*crossCompiler, error) {
 	if !ok {
 		return nil, nil
 	}
-	// The folder is kept, like the objects that Zig makes, since its path is part of their key.
+	// The compiler's path is part of the keys of its objects. The folder is kept, so that the objects stay valid.
 	folder := s.path("build", "zig-"+zig.Version)
 	if _, err := os.Stat(folder); err != nil {
 		file, err := s.bring(zig.File, zig.Size, zig.SHA256, func() error { return s.pipDownload(ctx, zig) })
@@ -60,7 +60,7 @@ func (s *setup) zig(ctx context.Context) (*crossCompiler, error) {
 	target := []string{"-target", "aarch64-macos.14.0"}
 	cache := s.path("build", "zig-cache")
 	caches := []string{"ZIG_GLOBAL_CACHE_DIR=" + cache, "ZIG_LOCAL_CACHE_DIR=" + cache}
-	const lookup = "-Wl,-undefined,dynamic_lookup" // Zig does not find symbols in a stub
+	const lookup = "-Wl,-undefined,dynamic_lookup" // the stubs list no symbols
 	return &crossCompiler{
 		cc: append([]string{program, "cc"}, target...),
 		cxx: &toolchain{
@@ -71,7 +71,7 @@ func (s *setup) zig(ctx context.Context) (*crossCompiler, error) {
 			compileExtra: []string{
 				"-g0", "-Wno-macro-redefined", "-U_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS", "-D_LIBCPP_HAS_VENDOR_AVAILABILITY_ANNOTATIONS=1",
 			},
-			linkExtra: []string{"-nostdlib++", filepath.Join(stubs, "libc++.tbd"), lookup, "-Wl,-S"}, // removes the paths of objects
+			linkExtra: []string{"-nostdlib++", filepath.Join(stubs, "libc++.tbd"), lookup, "-Wl,-S"}, // -S removes the paths of objects
 		},
 		env: append(caches, "CGO_LDFLAGS=-L"+stubs+" -F"+stubs+" "+lookup),
 	}, nil
@@ -85,7 +85,7 @@ func (c *crossCompiler) goEnv() []string {
 	}, c.env...)
 }
 
-// stubs maps stub files to the libraries of macOS that Go's runtime and libmlxg link and Zig lacks.
+// stubs maps stub files to the macOS libraries that Go's runtime and libmlxg link and that Zig lacks.
 var stubs = map[string]string{
 	"libc++.tbd":    "/usr/lib/libc++.1.dylib",
 	"libresolv.tbd": "/usr/lib/libresolv.9.dylib",

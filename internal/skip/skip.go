@@ -2,7 +2,7 @@
 // Package long skips tests that take minutes. The linter rejects direct calls of testing.T.Skip elsewhere.
 //
 // The environment variable MLXGRAD_REQUIRE lists tools, separated by commas. A test that lacks a listed tool
-// fails. Continuous integration lists every tool that its tests use, so that none of them is skipped unnoticed.
+// fails. Continuous integration lists every tool that its tests use, so that no test is skipped unnoticed.
 package skip
 
 import (
@@ -30,12 +30,12 @@ const (
 	MLXHeaders      Tool = "mlx-headers"      // MLX's headers in this repository's own installation
 	Zig             Tool = "zig"              // a Zig compiler that set-up knows for this platform
 	TrafficCompiler Tool = "traffic-compiler" // the compiler of ops/testdata/traffic.md
-	Chromium        Tool = "chromium"         // the browser
+	Chromium        Tool = "chromium"         // the browser chromium or google-chrome
 	Python          Tool = "python3"          // the python3 command
 	GPU             Tool = "gpu"              // a GPU that MLX can use
 	CUDA            Tool = "cuda"             // an NVIDIA GPU that MLX can use
 	Metal           Tool = "metal"            // an Apple GPU that MLX can use
-	NVRTC           Tool = "nvrtc"            // the compiler library of CUDA, in a folder of build.sh
+	NVRTC           Tool = "nvrtc"            // the CUDA compiler library that ./build.sh test-long cuda installs
 )
 
 var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, Chromium, Python, GPU, CUDA, Metal, NVRTC}
@@ -53,8 +53,8 @@ func required(tool Tool) (bool, error) {
 	return found, nil
 }
 
-// Lacking is called by a test for a missing tool. It fails the test if MLXGRAD_REQUIRE lists the tool. Otherwise it
-// logs why the tool is missing, and the test continues.
+// Lacking reports a missing tool. It fails the test if MLXGRAD_REQUIRE lists the tool. Otherwise it logs why the tool
+// is missing, and the test continues.
 func Lacking(t testing.TB, tool Tool, why any) {
 	t.Helper()
 	must, err := required(tool)

@@ -21,8 +21,8 @@ const interval = 200 * time.Millisecond
 // maxWidth is the largest width of the line. A longer line would wrap, and could not be replaced.
 const maxWidth = 78
 
-// A Line is a line of a terminal that is replaced repeatedly. On anything else it shows nothing. Any goroutine may use
-// it.
+// A Line is a status line that is rewritten in place. It shows nothing if its writer is not a terminal. Its methods may
+// be called by several goroutines.
 type Line struct {
 	w     io.Writer
 	start time.Time
@@ -33,7 +33,7 @@ type Line struct {
 	shown int // width of the text on the terminal
 }
 
-// New returns a line that is shown on w if w is a terminal. It must be ended.
+// New returns a line that is shown on w if w is a terminal. The caller must call End, which ends its goroutine.
 func New(w io.Writer) *Line {
 	l := &Line{w: w, start: time.Now()}
 	if f, ok := w.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
@@ -59,7 +59,7 @@ func (l *Line) run(stop chan struct{}) {
 	}
 }
 
-// Set replaces the text.
+// Set replaces the text. The terminal shows it at the next update.
 func (l *Line) Set(format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *Line) show(elapsed time.Duration) {
 	l.shown = len(text)
 }
 
-// Interrupt removes the line from the terminal, and calls print, which may write there. The line appears again with the
-// next update.
+// Interrupt removes the line from the terminal and calls print, which may write there. The line appears again with the
+// next update. print must not call methods of the line, which is locked meanwhile.
 func (l *Line) Interrupt(print func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *Line) Interrupt(print func()) {
 	print()
 }
 
-// End removes the line from the terminal for good.
+// End removes the line from the terminal for good. It may be called more than once.
 func (l *Line) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,8 +57,8 @@ type base struct {
 	Type   typeName `json:"type"`
 }
 
-// A location is a token of a file. Clang leaves out the file, and the line, if they equal the preceding location's:
-// readTree fills them in. Within a macro's expansion there are two locations instead.
+// A location is a token of a file. Clang omits the file and the line if they equal the preceding location's; readTree
+// fills them in. In a macro's expansion, only Spelling and Expansion are set.
 type location struct {
 	Offset    int       `json:"offset"` // in bytes
 	File      string    `json:"file"`

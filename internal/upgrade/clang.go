@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// clang runs clang++, whose syntax tree and messages are the tool's view of C++.
+// clang runs clang++, from whose syntax trees and error messages the tool reads declarations and their uses.
 type clang struct {
 	ctx  context.Context
 	name string
@@ -55,6 +55,7 @@ func (c clang) run(dir, text string, flags ...string) ([]byte, []compileError, e
 	return c.start(dir, text, append(args, "-x", "c++", "-")...)
 }
 
+// start runs clang++ in folder dir with text as standard input. It returns the output and the errors in its messages.
 func (c clang) start(dir, text string, args ...string) ([]byte, []compileError, error) {
 	cmd := exec.CommandContext(c.ctx, c.name, args...)
 	cmd.Dir = dir

@@ -86,8 +86,8 @@ func (d declaration) String() string {
 	return strings.TrimSpace(text)
 }
 
-// group returns the name under which both releases' overloads are compared.
+// group returns the key that all overloads of a function share. Other declarations have a key of their own.
 func (d declaration) group() string { return d.Kind + " " + d.Name }
 
-// virtual reports whether classes may override the function.
+// virtual reports whether derived classes may override the function.
 func (d declaration) virtual() bool { return slices.Contains(d.Marks, "virtual") }

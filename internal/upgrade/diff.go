@@ -52,8 +52,8 @@ func compare(old, new []declaration) []change {
 	return changes
 }
 
-// compareOverloads compares declarations of one kind and name. It pairs equal ones, then those of equal types, then the
-// most similar ones.
+// compareOverloads compares declarations of one kind and name. It pairs equal declarations first, then declarations of
+// equal type, then the most similar ones.
 func compareOverloads(old, new []*declaration) (changes []change) {
 	pair := func(same func(a, b *declaration) bool, found func(a, b *declaration)) {
 		old = slices.DeleteFunc(old, func(a *declaration) bool {
@@ -92,7 +92,7 @@ func compareOverloads(old, new []*declaration) (changes []change) {
 	return changes
 }
 
-// similarity is the number of parameters in common.
+// similarity returns the number of parameters with the same name and type in both.
 func similarity(a, b *declaration) (n int) {
 	for _, p := range a.Params {
 		if slices.ContainsFunc(b.Params, func(q parameter) bool { return q.Name == p.Name && q.Type == p.Type }) {
@@ -140,8 +140,8 @@ func details(a, b *declaration) (lines []string) {
 	return lines
 }
 
-// paramDetails lists the differences of two lists of parameters. Parameters correspond by name; a parameter of another
-// name but the same type in the same place was renamed.
+// paramDetails lists the differences of two lists of parameters. Parameters correspond by name. A parameter with
+// another name but the same type and place counts as renamed.
 func paramDetails(old, new []parameter) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	index := func(list []parameter, name string) int {
@@ -197,7 +197,7 @@ func paramDetails(old, new []parameter) (lines []string) {
 	return lines
 }
 
-// mark adds the users of the changed declarations. u has the uses of the old ones.
+// mark fills in the users of each change. u has the declarations of the old release that mlx-c and libmlxg use.
 func mark(changes []change, u uses, bases map[string][]string) {
 	for i := range changes {
 		c := &changes[i]

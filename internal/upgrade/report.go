@@ -19,8 +19,8 @@ type report struct {
 	Headers   []string // included headers that the new release lacks
 	Unfit     []error  // patch rules that do not fit
 	Errors    []compileError
-	Built     bool  // the libraries were compiled and linked
-	Build     error // of compiling, linking and loading
+	Built     bool  // there are no Errors, so Build has the result of compiling and loading the libraries
+	Build     error // nil if the libraries were compiled, linked and loaded
 	Generated []string
 	Generator error
 }
@@ -53,7 +53,7 @@ func (markdown) block(text string) string { return "```json\n" + text + "\n```\n
 // item writes a line of a list. Plain text and Markdown have the same lists.
 func item(depth int, text string) string { return strings.Repeat("  ", depth) + "- " + text + "\n" }
 
-// short drops the namespace that nearly all declarations have.
+// short removes the namespace mlx::core, which nearly all declarations have.
 func short(text string) string { return strings.ReplaceAll(text, "mlx::core::", "") }
 
 // write writes the report.
@@ -67,7 +67,7 @@ func (r *report) write(out io.Writer, f format) error {
 	items(&b, r.Packages, "MLX requires the same packages in the same versions.")
 	b.WriteString(f.heading(2, "Entry of the lock file"))
 	if r.Written {
-		b.WriteString("It is written to third_party/mlx-c/lock.json, as not tested.\n")
+		b.WriteString("It is written to third_party/mlx-c/lock.json, with \"tested\": false.\n")
 	} else {
 		b.WriteString(f.block(strings.TrimSpace(r.Entry)))
 	}

@@ -27,11 +27,12 @@ type Options struct {
 	Markdown string // if set, the file of the report in Markdown
 }
 
-// Newest is the version that stands for the newest release on pip.
+// Newest stands for the newest release that pip finds.
 const Newest = "newest"
 
 // Run compares a release of MLX with one of the lock file and writes the report to out. If the version is Newest and the
-// lock file has it, Run says so and writes no file.
+// lock file has it, Run says so and writes no file. progress is called for each step and may be nil. Faults of the new
+// release, such as compiler errors, are part of the report. Run returns an error if it cannot make or write the report.
 func Run(ctx context.Context, o Options, out io.Writer, progress func(setup.Progress)) (err error) {
 	w, err := setup.OpenWorkshop(ctx, o.Root, progress)
 	if err != nil {
@@ -47,7 +48,7 @@ func Run(ctx context.Context, o Options, out io.Writer, progress func(setup.Prog
 			return err
 		}
 		if _, err := w.Known(o.Version); err == nil {
-			_, err := fmt.Fprintf(out, "MLX %s is the newest release on pip, and the lock file has it.\n", o.Version)
+			_, err := fmt.Fprintf(out, "MLX %s is the newest release that pip finds, and the lock file has it.\n", o.Version)
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// uses maps what the sources of mlx-c and libmlxg use of MLX, under the keys below, to the functions that use it.
+// uses maps MLX's declarations, by the keys below, to the functions of mlx-c and libmlxg that use them.
 type uses map[string][]string
 
 func (u uses) add(place, key string) {
@@ -33,8 +33,8 @@ type sourceCheck struct {
 	errors []compileError
 }
 
-// checkSources parses the translation units of mlx-c and libmlxg in the folder dir against the MLX in include. MLX's
-// headers are precompiled, since clang prints no tree of precompiled declarations: the remaining tree is a tenth.
+// checkSources parses the translation units of mlx-c and libmlxg in the folder dir against the MLX in include. It
+// precompiles MLX's headers: clang then leaves their declarations out of the tree, which shrinks to a tenth.
 func checkSources(c clang, dir, include string, units []string) (*sourceCheck, error) {
 	tmp, err := os.MkdirTemp("", "mlxgrad-upgrade-")
 	if err != nil {
@@ -80,7 +80,7 @@ func checkSources(c clang, dir, include string, units []string) (*sourceCheck, e
 	return check, check.uses.addWords(dir)
 }
 
-// A functionRange is where a function is.
+// A functionRange is the range of lines of a function.
 type functionRange struct {
 	file       string
 	begin, end int // lines
@@ -98,14 +98,14 @@ func around(functions []functionRange, e compileError) (name string) {
 	return name
 }
 
-// inSources returns the file of a node of mlx-c or libmlxg. The names of their files are relative, since clang runs in
-// their folder, and the others' are absolute.
+// inSources returns the file of a node, and whether it is a file of mlx-c or libmlxg. Only their names are relative,
+// since clang runs in their folder.
 func inSources(n *node) (string, bool) {
 	file := n.Loc.at().File
 	return filepath.ToSlash(filepath.Clean(file)), file != "" && file[0] != '<' && !filepath.IsAbs(file)
 }
 
-// walkSource adds what a declaration of the sources uses, and its functions. place is the function around the node.
+// walkSource adds the uses of MLX below a node to u, and its functions to functions. place is the function around it.
 func walkSource(n *node, place string, u uses, functions *[]functionRange) {
 	switch n.Kind {
 	case "NamespaceDecl", "LinkageSpecDecl":
@@ -140,7 +140,7 @@ func walkSource(n *node, place string, u uses, functions *[]functionRange) {
 	}
 }
 
-// addNode adds what a node itself uses.
+// addNode adds the uses of MLX in a node, without its children.
 func (u uses) addNode(n *node, place string) {
 	for _, t := range []typeName{n.Type, n.CtorType} {
 		for _, text := range []string{t.Written, t.Full} {
@@ -185,7 +185,7 @@ func className(text string) string {
 	return last(strings.TrimSuffix(text, " const"))
 }
 
-// addWords adds the words of the sources, for macros, which a syntax tree does not have.
+// addWords adds the words of the sources that may name macros, which a syntax tree does not have.
 func (u uses) addWords(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if ext := filepath.Ext(path); err != nil || d.IsDir() || ext != ".cpp" && ext != ".h" {
@@ -207,8 +207,8 @@ func (u uses) addWords(dir string) error {
 
 var macroName = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
 
-// ofAdded returns the functions that an added declaration may concern: for a function, the users of its name, since it may
-// be a better overload.
+// ofAdded returns the functions that an added declaration may affect. For a function these are the users of its name,
+// since it may be a better overload.
 func (u uses) ofAdded(d declaration, bases map[string][]string) []string {
 	if d.Kind == kindFunction && d.Owner == "" {
 		return u[nameKey(last(d.Name))]
@@ -216,8 +216,8 @@ func (u uses) ofAdded(d declaration, bases map[string][]string) []string {
 	return u.of(d, bases)
 }
 
-// of returns the functions that use a declaration. bases has the base classes of MLX's classes: whoever derives from a
-// class depends on the virtual functions of its bases.
+// of returns the functions that use a declaration. bases has the base classes of MLX's classes: a class also depends on
+// the virtual functions of its bases.
 func (u uses) of(d declaration, bases map[string][]string) []string {
 	name, owner := last(d.Name), className(d.Owner)
 	var places []string
@@ -242,9 +242,9 @@ func (u uses) of(d declaration, bases map[string][]string) []string {
 		places = append(slices.Clone(u[memberKey(owner, name)]), u[callKey(name, d.Type)]...)
 	}
 	if d.virtual() {
-		for key, who := range u {
+		for key, users := range u {
 			if class, isBase := strings.CutPrefix(key, "base "); isBase && derives(class, owner, bases) {
-				places = append(places[:len(places):len(places)], who...)
+				places = append(places[:len(places):len(places)], users...)
 			}
 		}
 	}

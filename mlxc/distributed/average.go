@@ -15,7 +15,7 @@ const messageBytes = 32 << 20
 // must pass lists of equal length, shapes and dtypes, floating-point or complex. Arrays of one dtype are summed
 // together, in few messages.
 //
-// If it fails, all results carry the error.
+// If an argument is not allowed, all results are invalid arrays with the error.
 func (g *Group) AverageGradients(grads []*mlxc.Array) []*mlxc.Array {
 	means := make([]*mlxc.Array, len(grads))
 	if err := g.checkGradients(grads); err != nil {

@@ -19,7 +19,7 @@ type Backend string
 
 // The backends of MLX. A build of MLX may lack some of them.
 const (
-	Any   Backend = "any"   // the first backend that the process was started for
+	Any   Backend = "any"   // the first backend for which the process was started
 	Ring  Backend = "ring"  // a ring over TCP sockets
 	MPI   Backend = "mpi"   // needs an MPI library on the machine
 	NCCL  Backend = "nccl"  // for NVIDIA GPUs
@@ -32,7 +32,7 @@ func (b Backend) Available() bool { return core.Available(string(b)) }
 // Group is a group of processes, which includes the calling one. Any goroutine may use it.
 //
 // Operations are lazy: a message is sent when a result is evaluated. All processes of a group must evaluate the same
-// operations in the same order; otherwise they block. Call [mlxc.Eval] on a result that no other array depends on.
+// operations in the same order; otherwise they block. If no other array depends on a result, call [mlxc.Eval] on it.
 // Operations may be called under [mlxc.Compile].
 //
 // If a peer exits, the evaluation that needs it fails, and so does every later operation of the group. Discard the
@@ -110,12 +110,12 @@ var errNoGroup = errors.New("the group is nil")
 // the arrays of the other processes as constants; use [Group.AverageGradients] for the gradient of a summed loss.
 func (g *Group) AllSum(x *mlxc.Array) *mlxc.Array { return g.collect("all_sum", x) }
 
-// AllMax returns the elementwise maximum of the arrays that the processes pass. They must have one shape and dtype. It
-// has no gradient.
+// AllMax returns the elementwise maximum of the arrays that the processes pass. They must have one shape and dtype. The
+// operation has no gradient.
 func (g *Group) AllMax(x *mlxc.Array) *mlxc.Array { return g.collect("all_max", x) }
 
-// AllMin returns the elementwise minimum of the arrays that the processes pass. They must have one shape and dtype. It
-// has no gradient.
+// AllMin returns the elementwise minimum of the arrays that the processes pass. They must have one shape and dtype. The
+// operation has no gradient.
 func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collect("all_min", x) }
 
 // AllGather returns the arrays that the processes pass, concatenated along the first axis in the order of ranks. They
@@ -130,8 +130,8 @@ func (g *Group) AllGather(x *mlxc.Array) *mlxc.Array {
 }
 
 // SumScatter returns this process's part of the sum of the arrays that the processes pass. The first axis is cut into
-// as many equal parts as there are processes. MLX implements it for NCCL; with other backends it computes an AllSum and
-// returns one part.
+// as many equal parts as there are processes; if it cannot be, the result is an invalid array. MLX implements the
+// operation for NCCL. With other backends, SumScatter computes an AllSum and returns one part.
 func (g *Group) SumScatter(x *mlxc.Array) *mlxc.Array {
 	const op = "sum_scatter"
 	switch {

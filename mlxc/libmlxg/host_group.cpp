@@ -7,8 +7,8 @@
 namespace mlxg {
 namespace {
 
-// Sets the positions of all threads of a threadgroup of the given size. run_threadgroup updates the two that differ
-// between threadgroups of one size.
+// Sets the positions of all threads of a threadgroup of the given size. run_threadgroup updates the two fields that
+// differ between threadgroups of one size.
 void set_positions(workspace* w, const job* j, const uint32_t size[3]) {
   const uint3_bytes extent = {size[0], size[1], size[2]};
   uint32_t i = 0;
@@ -58,8 +58,8 @@ void run_threadgroup(workspace* w, const job* j, uint64_t group) {
   switch_context(&c.main, &c.fiber[0]);
 }
 
-// Lanes of a simdgroup may wait at different operations. Completes the operation whose call has the lowest source line,
-// because diverged lanes meet again further down in the source.
+// Completes one operation of a simdgroup, for the lanes that wait at it. If lanes wait at different operations, this is
+// the one whose call has the lowest source line, because diverged lanes meet again further down in the source.
 void complete_one(simdgroup& g) {
   uint64_t chosen = 0;
   for (uint32_t rest = g.waiting, best = ~0u; rest; rest &= rest - 1) {
@@ -134,8 +134,8 @@ void run_share(workspace* w, job* j) {
         run_threadgroup(w, j, group);
       }
     } else {
-      // A plain kernel runs on a fiber's stack as well: its address locates threadgroup variables, and it has a guard
-      // page.
+      // A kernel without fibers also runs on a fiber's stack: the stack's address locates the threadgroup variables,
+      // and a guard page catches overflows.
       w->c.first_group = first;
       w->c.last_group = last;
       switch_context(&w->c.main, &w->c.fiber[0]);
@@ -144,7 +144,7 @@ void run_share(workspace* w, job* j) {
 }
 
 // The main function of a fiber, which runs as long as its workspace exists. Each iteration runs one thread of one
-// threadgroup, or a range of threadgroups of a plain kernel.
+// threadgroup, or a range of threadgroups of a kernel without fibers.
 extern "C" void mlxg_host_fiber_main() {
   const self me;
   workspace* w = reinterpret_cast<workspace*>(me.c);

@@ -17,7 +17,7 @@ struct entry {
   void (*invoke)(void* const* buffers, const position&);
 };
 
-// A launch, which may run several times, on several threads at once.
+// A launch, which may run several times and on several threads concurrently.
 struct launch {
   const struct entry* entry;
   const struct module* module;
@@ -54,11 +54,11 @@ inline uint32_t minimum(uint32_t a, uint32_t b) {
 // Runs threadgroups of a job on this thread until every threadgroup of the job is taken.
 void run_share(workspace* w, job* j);
 
-// Blocks asynchronous signals on this thread and stores the previous mask: their handler would run on a fiber's stack,
-// which Go's handler does not support. Signals of faults stay unblocked.
+// Blocks asynchronous signals on this thread and stores the previous mask in *old. A signal handler would run on a
+// fiber's stack, which Go's handler does not support. Signals of faults, such as SIGSEGV, stay unblocked.
 void block_signals(sigset_t* old);
 
-// Starts workers until there are `count`. Fewer are no error: the calling thread can run any launch alone.
+// Starts workers until there are `count`. Having fewer is not an error: the calling thread can run any launch alone.
 void start_workers(uint32_t count);
 
 // Runs a job on the calling thread and on up to j->max_helpers workers, and returns when it is complete.

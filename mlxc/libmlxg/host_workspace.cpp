@@ -10,11 +10,12 @@ namespace {
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t workspace_returned = PTHREAD_COND_INITIALIZER;
 workspace* free_list = nullptr;
-uint32_t guaranteed = 0;  // stacks of the largest workspace
-uint32_t guarded = 0;     // stacks in the process
+uint32_t guaranteed = 0;  // stacks of the largest workspace that workspace_reserve made
+uint32_t guarded = 0;     // stacks of all workspaces
 
-// The largest number of stacks in the process: 16 workspaces for threadgroups of 1024. A guarded stack is two mappings,
-// and Linux allows a process 65530, some of which Go and MLX need. At the limit a launch runs on fewer workers.
+// The maximum number of stacks in the process: 16 workspaces for threadgroups of 1024 threads. A guarded stack is two
+// mappings. Linux allows a process 65530 mappings by default, and Go and MLX need some. At the limit a launch runs on
+// fewer workers.
 constexpr uint32_t max_guarded = 16 * max_threads;
 
 size_t page_size() {

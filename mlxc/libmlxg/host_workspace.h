@@ -6,7 +6,7 @@
 
 namespace mlxg {
 
-// A vector of three with the layout of metal::uint3.
+// Three integers with the layout of metal::uint3.
 struct alignas(16) uint3_bytes {
   uint32_t x, y, z;
 };
@@ -15,10 +15,10 @@ using position = thread_position_of<uint3_bytes>;
 struct workspace {
   control c;
   uint32_t stacks;       // fibers that have a stack and a context
-  bool exhausted;        // the system refused more stacks
+  bool exhausted;        // more stacks were refused: no memory, or the limit of the process
   workspace* next;       // next free workspace
   uint32_t shape[3];     // threadgroup size of positions
-  const void* shape_of;  // job of positions
+  const void* shape_of;  // job that positions belong to
   alignas(64) position positions[max_threads];
 };
 static_assert(sizeof(workspace) <= stacks_offset);
@@ -27,11 +27,12 @@ static_assert(sizeof(workspace) <= stacks_offset);
 workspace* workspace_new();
 // Frees a workspace that is in no list.
 void workspace_free(workspace*);
-// Makes stacks for the first `count` fibers. Returns false if the system refuses.
+// Allocates stacks for the first `count` fibers. Returns false, and sets exhausted, if there is no memory or the
+// process has too many stacks.
 bool workspace_grow(workspace*, uint32_t count);
 
-// Makes sure that some workspace has `count` stacks, so that workspace_acquire(count) never waits forever. Returns
-// false if there is no memory.
+// Ensures that some workspace has `count` stacks, so that workspace_acquire(count) never waits forever. Returns false
+// if there is no memory.
 bool workspace_reserve(uint32_t count);
 // Returns a free workspace with at least `count` stacks, and waits for one if necessary.
 workspace* workspace_acquire(uint32_t count);

@@ -14,12 +14,12 @@
 
 namespace mx = mlx::core;
 
-// MLXG_NEWER is code that needs MLX 0.32.4. With an older MLX it throws instead.
+// MLXG_NEWER compiles code that needs MLX 0.32.4. With an older MLX the code throws an error instead.
 #if MLX_VERSION_NUMERIC >= 32004
 #define MLXG_NEWER(...) __VA_ARGS__
 #else
 #define MLXG_NEWER(...) \
-  throw std::runtime_error(std::string("it needs MLX 0.32.4 or later; the loaded one is ") + mx::version())
+  throw std::runtime_error(std::string("it needs MLX 0.32.4 or later; the loaded MLX is ") + mx::version())
 #endif
 
 namespace {
@@ -48,7 +48,7 @@ void set(mlx_vector_array* res, const std::vector<mx::array>& all) {
   }
 }
 
-// attempt returns mlx-c's status of a call.
+// attempt runs a call and returns 0. If the call throws, it passes the message to mlx-c's error handler and returns 1.
 template <typename F>
 int attempt(F call) {
   try {

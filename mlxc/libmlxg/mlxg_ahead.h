@@ -1,9 +1,9 @@
-// Functions of MLX that mlx-c 0.7.0 lacks, declared as mlx-c declares its own: mlxc/internal/generate binds them like
-// mlx-c's. They need MLX 0.32.4; with an older MLX they fail with an error that says so. mlx-c's next version is
-// expected to have them, and the generator then reports a name that is declared twice.
+// Functions of MLX that mlx-c 0.7.0 lacks, declared in mlx-c's style. mlxc/internal/generate binds them like mlx-c's
+// own functions. They need MLX 0.32.4 and return an error with an older MLX. If a later mlx-c declares one of them, the
+// generator reports the duplicate.
 //
-// Three new functions of MLX 0.32.4 have no binding: swapping the last two axes does matrix_transpose, the streams of
-// libmlxg replace peek_default_stream, and get_array_buffer_size has no user.
+// Three functions of MLX 0.32.4 have no binding: matrix_transpose swaps the last two axes, which Go can do already;
+// libmlxg's own streams replace peek_default_stream; and get_array_buffer_size is not needed.
 #ifndef MLXG_AHEAD_H
 #define MLXG_AHEAD_H
 
@@ -22,7 +22,7 @@ int mlx_minmax_axes(
     bool keepdims,
     const mlx_stream s);
 
-// The results are the values and, as far as they are asked for, the indices, the inverse and the counts.
+// The results are the values, followed by the indices, the inverse and the counts if the flags request them.
 int mlx_unique(
     mlx_vector_array* res,
     const mlx_array a,
@@ -71,7 +71,7 @@ int mlx_fast_gated_delta_update(
     const mlx_array mask /* may be null */,
     const mlx_stream s);
 
-// mlx_gather_qmm with the global scale of w.
+// The same as mlx_gather_qmm, with the global scale of w.
 int mlx_gather_qmm_global_scale(
     mlx_array* res,
     const mlx_array x,

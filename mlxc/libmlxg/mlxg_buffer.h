@@ -1,4 +1,5 @@
-// Memory of arrays. MLX 0.32.4 replaced the Buffer of its allocator by Data, which frees itself.
+// Allocation of array memory. The allocator returns a Buffer up to MLX 0.32.3, and from 0.32.4 on a Data, which frees
+// itself.
 #pragma once
 
 #include <stdexcept>
@@ -11,8 +12,8 @@
 
 namespace mlxg {
 
-// new_memory allocates memory for an array: an argument of array::set_data. subject begins the error if the
-// system is out of memory, where MLX's CPU allocator returns a null buffer.
+// new_memory allocates size bytes. The result is an argument of array::set_data. If the system is out of memory, MLX's
+// CPU allocator returns a null buffer; new_memory throws an error that names subject.
 inline auto new_memory(size_t size, const char* subject) {
   auto memory = mlx::core::allocator::malloc(size);
 #if MLX_VERSION_NUMERIC >= 32004
@@ -26,7 +27,8 @@ inline auto new_memory(size_t size, const char* subject) {
   return memory;
 }
 
-// set_foreign makes an array start at an offset from a buffer. The array calls free when it is done with the buffer.
+// set_foreign sets the data of an array to b plus an offset in bytes. The array calls free(b) when its data is
+// released.
 template <typename Free>
 void set_foreign(
     mlx::core::array& a, mlx::core::allocator::Buffer b, int64_t offset, mlx::core::array::Flags flags, Free free) {

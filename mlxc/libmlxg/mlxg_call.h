@@ -7,7 +7,8 @@
 
 extern "C" {
 
-// The graph lock, for calls that cannot reach Go. Calls that can use mlxg_enter.
+// mlxg_lock and mlxg_unlock take and release the graph lock, which is re-entrant. A call that may run a Go function
+// uses mlxg_enter instead.
 void mlxg_lock(void);
 void mlxg_unlock(void);
 bool mlxg_try_lock(bool wait);  // with wait set it blocks and returns true
@@ -15,14 +16,16 @@ bool mlxg_try_lock(bool wait);  // with wait set it blocks and returns true
 // The calling thread's current stream, or the default of the process.
 mlx_stream mlxg_stream(void);
 
-// The mlxg_end functions convert the status and the result of an mlx-c call. mlxg_finish also releases the graph lock.
+// The mlxg_end functions convert the status rc and the result of an mlx-c call, and take ownership of the result.
+// mlxg_finish also releases the graph lock.
 mlxg_result mlxg_end(int rc, mlx_array res);
 mlxg_result mlxg_finish(int rc, mlx_array res);
 mlxg_results mlxg_end_vector(int rc, mlx_vector_array res);
 mlxg_results mlxg_end_pair(int rc, const mlx_array* pair);
 char* mlxg_end_status(int rc);
 
-// MLXG_CALL is the body of a function that makes one mlx-c call, which writes to &res, under the graph lock.
+// MLXG_CALL is the body of a function. It makes one mlx-c call under the graph lock. The call stores its array in &res
+// and evaluates to a status.
 #define MLXG_CALL(call) \
   mlx_array res{};      \
   mlxg_lock();          \
@@ -38,11 +41,11 @@ char* mlxg_end_status(int rc);
   mlxg_unlock();                                 \
   return out_
 
-// mlxg_elementwise adds the node of an element-wise operation. For two operands of one dtype and shape, the nodes of an
-// operation differ only in operands and shape, but MLX promotes dtypes, broadcasts and allocates a primitive for each
-// node, which is most of a node's cost. So the first node is MLX's, and later nodes share its primitive, as the nodes
-// of compiled functions do. Primitives of these operations are immutable. patterns belongs to one operation; the graph
-// lock guards it.
+// mlxg_elementwise adds the node of an element-wise operation. If both operands have the same dtype and shape, MLX
+// creates the first node, and later nodes share its primitive. This skips the promotion of dtypes, the broadcast and
+// the allocation of a primitive, which are most of a node's cost. Sharing is safe because these primitives are
+// immutable; MLX shares them between the calls of a compiled function, too. patterns caches the primitives of one
+// operation by dtype. The graph lock guards it.
 #define MLXG_DTYPES 14
 typedef struct {
   void* of[MLXG_DTYPES];
@@ -51,8 +54,8 @@ typedef int (*mlxg_binary)(mlx_array* res, const mlx_array a, const mlx_array b,
 
 int mlxg_elementwise(mlxg_patterns* patterns, mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);
 
-// mlxg_complex and mlxg_complex_binary call op. For complex operands they correct the gradients of the node, which lack
-// a conjugate in MLX 0.32.2.
+// mlxg_complex and mlxg_complex_binary call op. For complex operands they also replace the gradient of the node, which
+// lacks a conjugate in MLX 0.32.2.
 typedef int (*mlxg_unary)(mlx_array* res, const mlx_array a, const mlx_stream s);
 int mlxg_complex(mlxg_unary op, mlx_array* res, mlx_array a, mlx_stream s);
 int mlxg_complex_binary(mlxg_binary op, mlx_array* res, mlx_array a, mlx_array b, mlx_stream s);

@@ -23,8 +23,8 @@ int mode = std::getenv("MLX_DISABLE_COMPILE") ? MLX_COMPILE_MODE_DISABLED : MLX_
 
 std::atomic<bool> no_fusing = false;
 
-// mode_scope sets the compile mode of a call on the current stream and restores `mode` at the end. After
-// mlxg_compile_no_fusing, calls on CPU streams do not fuse.
+// mode_scope sets the compile mode of a call: after mlxg_compile_no_fusing, calls on CPU streams do not fuse. Its
+// destructor restores `mode`.
 class mode_scope {
  public:
   mode_scope() {
@@ -47,7 +47,7 @@ class mode_scope {
 };
 
 // A trace is a function compiled for one signature. MLX's compile cache keeps a list of all signatures under a
-// function's id and searches it linearly. Each trace has a separate id, so the search finds it at once and it can be
+// function's id and searches it linearly. Each trace has a separate id, so the list has one entry, and the trace can be
 // erased alone.
 class trace {
  public:
@@ -80,6 +80,7 @@ class trace {
   const function call_;
 };
 
+// compiled is a function with its most recently used traces, one per signature, MLXG_SIGNATURES at most.
 class compiled {
  public:
   compiled(function f, bool shapeless) : f_(std::move(f)), shapeless_(shapeless) {}

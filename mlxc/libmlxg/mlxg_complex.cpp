@@ -1,4 +1,4 @@
-// Gradients of complex functions. MLX's gradients lack the conjugate, or use functions that lack it (faults
+// Gradients of complex functions. MLX's gradients lack the conjugate, or call functions that lack it (faults
 // complex-vjp-conjugate and complex-power-vjp). MLX's gradient of sign is 0 (fault complex-sign-gradient).
 #include <cmath>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 using mlxg::arrays;
 
-// correct replaces the rules of a new node of MLX by the rules of this file, if the node is complex.
+// correct replaces the vjp, jvp and vmap rules of a new node of MLX by the rules of this file, if the node is complex.
 mx::array correct(mx::array a);
 
 mx::array constant(float x) {
@@ -74,7 +74,7 @@ const std::unordered_map<std::string, derivatives> holomorphic = {
      }},
 };
 
-// node wraps a primitive of MLX with other rules. MLX's exporter rejects its name.
+// node wraps a primitive of MLX. Subclasses have their own vjp and jvp rules. MLX's exporter rejects its name.
 class node : public mx::Primitive {
  public:
   node(std::shared_ptr<mx::Primitive> mlx)
@@ -130,8 +130,8 @@ class holomorphic_node : public node {
   derivatives of_;
 };
 
-// sign_node is z/|z|. Its derivative in direction t is the component of t across z, divided by |z|. The transposed map
-// is the same.
+// sign_node is z/|z|. Its derivative in direction t is the component of t perpendicular to z, divided by |z|. This map
+// is its own transpose, so vjp and jvp compute the same.
 class sign_node : public node {
  public:
   using node::node;

@@ -107,8 +107,8 @@ jvp_function vmap_jvp(jvp_function jvp, std::vector<int> axes) {
   };
 }
 
-// vjp_of returns the vjp of f, which runs f again. With after_outputs set, the second run begins once the outputs are
-// computed, which is when the memory of the first run is free.
+// vjp_of returns the vjp of f, which runs f again. With after_outputs set, the second run begins after the outputs are
+// computed, so it can reuse the memory of the first run.
 vjp_function vjp_of(function f, bool after_outputs) {
   return [f = std::move(f), after_outputs](const arrays& primals, const arrays& cotangents, const arrays& outputs) {
     auto run = [&](const arrays& args) { return mlxg::distinct_outputs(f(args)); };
@@ -148,7 +148,7 @@ struct rules {
 function with_rules(function run, rules r) {
   return [=](const arrays& args) {
     auto n = args.size();
-    // graph_vmapper passes the mapped outputs behind the arguments.
+    // graph_vmapper passes the mapped outputs after the arguments.
     auto vmap = [=](const arrays& all, const std::vector<int>& all_axes) {
       arrays args(all.begin(), all.begin() + n), outputs(all.begin() + n, all.end());
       std::vector<int> axes(all_axes.begin(), all_axes.begin() + n);
@@ -168,7 +168,7 @@ function with_rules(function run, rules r) {
   };
 }
 
-// The following return a C++ function that calls the Go function of a rule, or an empty one for the id 0.
+// The functions below return a C++ function that calls the Go function of a rule, or an empty function for the id 0.
 vjp_function vjp_function_of(uintptr_t id) {
   if (id == 0) {
     return nullptr;

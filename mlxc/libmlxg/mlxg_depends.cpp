@@ -1,4 +1,4 @@
-// Arrays that are computed after other arrays.
+// Dependencies between arrays, with a limit on how far the host runs ahead of the device.
 #include <functional>
 #include <future>
 #include <memory>
@@ -18,11 +18,11 @@ namespace {
 // A device_fence marks a position in the queue of a stream. Any thread may use it.
 class device_fence {
  public:
-  // set moves the fence behind all work that the stream has received.
+  // set places the fence after all work that was submitted to the stream.
   void set(mx::Stream s) {
     std::function<void()> reached;
     if (s.device == mx::Device::cpu) {
-      // A plain task: the evaluation of an array would receive the error of an earlier task.
+      // A task and not an array: evaluating an array would take the error of an earlier task.
       auto promise = std::make_shared<std::promise<void>>();
       mx::scheduler::enqueue(s, [promise] { promise->set_value(); });
       reached = [future = promise->get_future().share()] { future.wait(); };
@@ -36,7 +36,7 @@ class device_fence {
     reached_ = std::move(reached);
   }
 
-  // wait blocks until the device has reached the fence. It returns at once if the fence is not set, and unsets it.
+  // wait blocks until the device has reached the fence, and unsets it. It returns immediately if the fence is not set.
   void wait() {
     std::function<void()> reached;
     {
@@ -49,22 +49,23 @@ class device_fence {
   }
 
  private:
-  // The value of the latest evaluation: all calls of a compiled function share the primitive.
+  // The fence of the latest evaluation. Several evaluations may use one fence, because all calls of a compiled function
+  // share the primitive.
   std::mutex mutex_;
   std::function<void()> reached_;
 };
 
-// depends_and_wait is MLX's Depends, which orders the submission of work, and throttles the host. A device runs behind
-// the host and keeps the memory of all submitted work, so a chain of nodes that should reuse one buffer would allocate
-// one per node. The host therefore waits until the device has passed the preceding link of the chain; the device then
-// still has one link to compute.
+// depends_and_wait wraps MLX's Depends, which only orders the submission of work, and throttles the host. All submitted
+// work keeps its memory until the device has run it. If the host runs far ahead, a chain of nodes that could reuse one
+// buffer allocates one buffer per node. The host therefore waits until the device has passed the preceding link of the
+// chain. The device still has one link to compute, so it does not become idle.
 class depends_and_wait : public mlxg::wrapper {
  public:
   depends_and_wait(std::shared_ptr<mx::Primitive> depends, std::shared_ptr<device_fence> before)
       : wrapper(std::move(depends)), before_(std::move(before)) {}
 
-  // own returns the fence behind this link. The next link holds the fence and not the link, which would keep the whole
-  // chain alive.
+  // own returns the fence after this link. The next link holds only this fence: a reference to the link would keep the
+  // whole chain alive.
   std::shared_ptr<device_fence> own() const { return own_; }
 
   void eval_cpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
@@ -88,8 +89,8 @@ class depends_and_wait : public mlxg::wrapper {
   std::shared_ptr<device_fence> before_;
 };
 
-// add_throttle makes a Depends node a link of a chain. It leaves nodes of Metal streams and of exported graphs as they
-// are.
+// add_throttle makes a Depends node a link of a chain. It does not change nodes of Metal streams and of exported
+// graphs.
 void add_throttle(mx::array& node) {
   if (mlxg::exporting() || !node.has_primitive() ||
       (node.primitive().device() == mx::Device::gpu && !mx::cu::is_available())) {

@@ -36,7 +36,7 @@ const char* backend_of(const md::detail::GroupImpl& group) {
   return "";
 }
 
-// messages is the state of a group that the threads of streams share.
+// messages is the state of a group. The threads of all streams share it.
 struct messages {
   std::mutex lock;
   std::condition_variable changed;
@@ -49,9 +49,10 @@ struct message {
   std::string error;
 };
 
-// group wraps a group of MLX. It communicates from CPU streams unless the backend is NCCL, and sends no message after a
-// failed one: MLX's ring threads have exited then, and a further message would block forever. MLX sends from a stream
-// that only the group uses. The streams of the graph wait for that stream until a message fails.
+// group wraps a group of MLX. It communicates from CPU streams unless the backend is NCCL. MLX sends from sender_, a
+// stream that only the group uses, and the streams of the graph wait for it. After a failed message the group is lost:
+// MLX's ring threads have exited, and a further message would block forever. The group then sends nothing, and all
+// waiting and later operations fail.
 class group : public md::detail::GroupImpl {
  public:
   explicit group(implementation mlx)
@@ -113,7 +114,7 @@ class group : public md::detail::GroupImpl {
       send(s);
       return;
     }
-    // Keeps the buffers alive for a message whose waiting streams have given up.
+    // A lost group ends the wait of the graph's streams. A message that is still being sent keeps its buffers alive.
     std::vector<std::shared_ptr<mx::array::Data>> buffers;
     for (auto& a : operands) {
       buffers.push_back(a.data_shared_ptr());
@@ -174,7 +175,7 @@ char* mlxg_group_init(void** result, bool strict, const char* backend) {
       mlx = md::init(strict, backend).raw_group();
     }
     mlxg::guard g;  // taken after md::init, which blocks on the other processes
-    // One wrapper per group of MLX, which lives as long as the process: all handles share the lost state.
+    // Each group of MLX has one wrapper, which lives as long as the process, so all handles share the state `lost`.
     static auto* known = new std::vector<std::pair<implementation, implementation>>;
     implementation ours;
     for (auto& [theirs, wrapped] : *known) {

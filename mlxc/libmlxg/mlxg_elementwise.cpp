@@ -10,7 +10,7 @@ namespace mx = mlx::core;
 
 namespace {
 
-// pattern holds the properties of an operation's nodes beside operands and shape.
+// pattern holds the properties that all nodes of an operation share for one operand dtype. dtype is the result's.
 struct pattern {
   std::shared_ptr<mx::Primitive> primitive;
   mx::Dtype dtype;
@@ -18,6 +18,7 @@ struct pattern {
 
 static_assert(mx::Dtype(mx::complex64).val() == mx::Dtype::Val(MLXG_DTYPES - 1));
 
+// refers_to reports whether the inputs of node are exactly a and b: MLX inserted no conversion or broadcast.
 bool refers_to(const mx::array& node, const mx::array& a, const mx::array& b) {
   auto& inputs = node.inputs();
   return node.has_primitive() && inputs.size() == 2 && inputs[0].id() == a.id() && inputs[1].id() == b.id();

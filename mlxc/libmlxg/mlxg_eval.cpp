@@ -40,8 +40,9 @@ void spin_until(F&& done) {
   }
 }
 
-// keep_awake keeps the thread of a stream polling for tasks during its lifetime. Waking a thread takes longer than
-// computing a small graph, and a thread that runs out of tasks during the walk would be woken for each further task.
+// A keep_awake keeps the thread of a stream busy polling while it exists, for at most 100 µs. Waking a thread takes
+// longer than computing a small graph, and a thread that runs out of tasks during the walk would be woken for each
+// further task.
 class keep_awake {
  public:
   explicit keep_awake(mx::Stream s) {
@@ -95,7 +96,7 @@ void eval_and_wait(std::vector<mx::array>& arrays) {
   mlxg::guard g;
   e->check();
   for (auto& a : arrays) {
-    a.wait();  // returns at once
+    a.wait();  // does not block: the array is computed
   }
 }
 
@@ -112,7 +113,7 @@ char* with_errors(F&& f) {
   }
 }
 
-// locked_copies copies arrays under the graph lock, and drop destroys the copies under it. Without the lock, another
+// locked_copies copies arrays under the graph lock. drop destroys such copies under the lock. Without the lock, another
 // thread may detach a node while its array is copied.
 std::vector<mx::array> locked_copies(const uintptr_t* ctx, size_t n) {
   mlxg::guard g;

@@ -30,7 +30,7 @@ std::weak_ptr<void> weak_node(const mx::array&);
 void set_node(mx::array&, std::shared_ptr<void>);
 template struct opened<&mx::array::array_desc_>;
 
-// can_fail reports whether the CPU tasks of the primitive can throw an error other than out of memory.
+// can_fail reports whether the CPU tasks of the primitive can throw an error other than an out-of-memory error.
 bool can_fail(const mx::Primitive& p) {
   static const auto& names = *new std::unordered_set<std::string_view>{
       "Cholesky", "Eig",       "Eigh",      "Inverse",       "LUF",  "Load", "QRF",
@@ -295,7 +295,8 @@ void evaluation::guard_nodes() {
   }
 }
 
-// restore_nodes gives guarded nodes their primitives back. Nodes stay in the graph inside a transform.
+// restore_nodes gives guarded nodes their primitives back. Inside a transform, MLX keeps evaluated nodes in the graph,
+// so the transform must not find the guard.
 void evaluation::restore_nodes() {
   for (auto& entry : guarded_) {
     with_node(nodes_[entry.first], [&](const mx::array& a) {

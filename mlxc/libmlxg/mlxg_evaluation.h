@@ -22,9 +22,9 @@ namespace mx = mlx::core;
 //
 // MLX stores the first exception of a CPU task in the task's stream and throws it on the next thread that checks the
 // stream, for any array (fault error-in-another-evaluation). An evaluation therefore adds tasks that take the error off
-// the stream: around each node that can fail in its task (such as a factorization), and behind all nodes for other
-// errors (out of memory). The graph lock is held while an evaluation is scheduled, so the tasks of two evaluations
-// never interleave.
+// the stream: before and after each node that can fail in its task (such as a factorization), and after all nodes for
+// other errors (out of memory). The graph lock is held while an evaluation is scheduled, so the tasks of two
+// evaluations never interleave.
 //
 // MLX marks the nodes of a failed evaluation as computed (fault failed-evaluation-has-values). settle makes the failed
 // nodes, and the nodes that depend on them, fail at every later use. Other nodes keep their values: a program may
@@ -38,11 +38,11 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   // Otherwise take_unread returns it, unless a later call reports it.
   static std::shared_ptr<evaluation> plan(const arrays& roots, bool waited);
 
-  // start submits the work to MLX's streams. It throws errors of scheduling.
+  // start submits the work to MLX's streams and does not wait. It throws the errors of scheduling.
   void start(const arrays& roots);
-  // run calls MLX's eval, which waits, and throws every error.
+  // run evaluates with MLX's eval and waits. It throws the errors of scheduling and of the tasks.
   void run(const arrays& roots);
-  // check throws the error of the tasks. The roots' events must have been signaled.
+  // check throws the first error of the tasks, if any. The caller must have waited for the roots' events.
   void check();
 
  private:
@@ -50,8 +50,8 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   class guarded;
   friend void settle();
 
-  // A source is an operand that another evaluation computes, possibly still. user is the index of the node that reads
-  // it, or `none` for a root.
+  // A source is an operand that another evaluation computes or has computed. id identifies its node there. user is the
+  // index of the node that reads it, or `none` for a root.
   struct source {
     std::shared_ptr<evaluation> computed_by;
     std::uintptr_t id;
@@ -81,14 +81,14 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   std::vector<source> sources_;
   std::vector<mx::Event> events_;  // one per stream, signaled when state_ is final
 
-  // Set only if a node, or a node of a source's evaluation, can fail in its task: ids and operands of the nodes, and
-  // the primitives of the nodes that can fail.
+  // precise_ is set if a node, or a node of a source's evaluation, can fail in its task. Errors are then attributed to
+  // single nodes. This needs the ids and operands of all nodes, and the primitives of the nodes that can fail.
   bool precise_ = false;
   std::vector<std::uintptr_t> ids_;
   std::vector<std::vector<size_t>> operands_;
   std::vector<std::pair<size_t, std::shared_ptr<mx::Primitive>>> guarded_;
 
-  // Tasks write these members; failing tasks hold a mutex.
+  // Tasks write these members. A failing task holds the mutex `failing`.
   std::vector<char> bad_;  // by node
   bool all_bad_ = false;
   std::string error_;
@@ -106,7 +106,7 @@ void with_node(const std::weak_ptr<void>& node, const std::function<void(const m
 // settle makes the nodes of failed evaluations fail at every later use.
 void settle();
 
-// available reports whether a has its value.
+// available reports whether a is computed and its evaluation did not fail.
 bool available(const mx::array& a);
 
 // take_unread removes and returns the first error of an evaluation on the stream that no call has reported, or "". It

@@ -22,13 +22,14 @@ void make_failed(const mx::array& a, const std::string& what, std::shared_ptr<st
   a.attach_event(mx::Event{});
 }
 
-// State that failing tasks write. The mutex failing guards it.
+// State that failing tasks write, guarded by the mutex `failing`: evaluations whose failed nodes settle has not yet
+// replaced, and unreported errors.
 mlxg::immortal<std::mutex> settling;
 auto& failing = settling.value;
 mlxg::immortal<std::vector<std::shared_ptr<mlxg::evaluation>>> all_unsettled;
 auto& unsettled = all_unsettled.value;
 std::atomic<bool> any_unsettled = false;
-// unread is the error of an asynchronous evaluation that no call has reported.
+// unread is the error of an asynchronous evaluation. It is ignored once any call has reported it.
 struct unread {
   std::string error;
   std::shared_ptr<std::atomic<bool>> reported;
@@ -66,8 +67,8 @@ void evaluation::give_up(const arrays& roots, const char* what) {
   }
 }
 
-// take_error runs on a stream's thread, behind the tasks of a node, or with `none` behind tasks of nodes that cannot
-// fail.
+// take_error takes the pending error of the stream s. It is itself a task of s, after the tasks of the node. With
+// `none` it follows tasks whose errors belong to no known node, and marks all nodes as bad.
 void evaluation::take_error(mx::Stream s, size_t node) {
   try {
     mx::scheduler::check_error(s);

@@ -1,4 +1,4 @@
-// Range checks of computed ids.
+// Range checks of index arrays.
 #include <cstdint>
 #include <type_traits>
 
@@ -11,6 +11,7 @@ namespace mx = mlx::core;
 
 namespace {
 
+// range holds the valid ids, 0 … last. A negative id is valid if id + wrap is.
 struct range {
   int64_t wrap, last;
 
@@ -24,6 +25,7 @@ struct range {
   }
 };
 
+// find returns the row-major index of the first invalid id and stores the id in *id, or returns MLXG_NO_ID.
 template <typename T>
 int64_t find(const mx::array& ids, range r, int64_t* id) {
   auto* p = ids.data<T>();
@@ -59,6 +61,6 @@ extern "C" int64_t mlxg_find_id(void* a, int64_t wrap, int64_t last, int64_t* id
     mx::dispatch_int_types(ids.dtype(), "ids", [&](auto tag) { at = find<MLX_GET_TYPE(tag)>(ids, {wrap, last}, id); });
     return at;
   } catch (std::exception&) {
-    return MLXG_NOT_COMPUTED;  // the operation fails when it is evaluated
+    return MLXG_NOT_COMPUTED;  // evaluating the operation reports the error
   }
 }

@@ -61,7 +61,8 @@ char* check_versions() {
   }
   std::string loaded = "mlx-c " + mlxc, why;
   if (mlxc.empty()) {
-    // An error in any version: a percent sign in a message of MLX would crash the process.
+    // Such an mlx-c is refused even if its version matches: a percent sign in an error message of MLX would crash the
+    // process.
     loaded = std::string("an mlx-c that build.sh did not compile (") +
              (mlx_compile_cache_new ? "0.7 or later" : "older than 0.7") + ", by its symbols)";
     why = "; such an mlx-c uses MLX's error messages as printf formats";

@@ -26,7 +26,7 @@ char* open_device_streams();
 // depth returns the number of open mlxg_enter calls of this thread.
 int depth();
 
-// guard holds the graph lock for a C++ scope that cannot reach Go.
+// guard holds the graph lock during a C++ scope that calls no Go function.
 struct guard {
   guard() { mlxg_lock(); }
   ~guard() { mlxg_unlock(); }
@@ -43,10 +43,11 @@ inline mlx::core::array& array_of(uintptr_t ctx) {
 }
 
 // use_device_streams makes the streams of the process the default streams of this thread. MLX would otherwise create
-// streams for the thread, each with a worker thread that outlives it.
+// streams for this thread, each with a worker thread that outlives this one.
 void use_device_streams();
 
-// exporting reports whether this thread traces a function for Export or Trace. Such a graph leaves the process.
+// exporting reports whether this thread traces a function for Export or Trace. MLX cannot serialize libmlxg's own
+// primitives, and an exported graph must not refer to files of this process.
 bool exporting();
 
 // restore_signal_stacks adds SA_ONSTACK to signal handlers that lack it. CUDA's compiler, which runs during an
@@ -77,13 +78,13 @@ void set_up_allocator();
 // release_id queues the id of a Go function or of pinned memory for mlxg_take_released. Any thread may call it.
 void release_id(uintptr_t id);
 
-// sweep_views drops the references to views that have no other user.
+// sweep_views drops libmlxg's references to the views that nothing else refers to. A view is an array over Go memory.
 void sweep_views();
 
-// go holds the argument of mlxg_init.
+// go holds the Go functions and variables that mlxg_init received.
 extern mlxg_go go;
 
-// add_releasable adds to the number of queued ids and of views, which Go reads.
+// add_releasable adds `more` to *go.releasable, the number of queued ids and of views. Go reads it.
 inline void add_releasable(int more) {
   __atomic_fetch_add(go.releasable, more, __ATOMIC_ACQ_REL);
 }
@@ -91,7 +92,8 @@ inline void add_releasable(int more) {
 using arrays = std::vector<mlx::core::array>;
 using function = std::function<arrays(const arrays&)>;
 
-// argument_of returns the argument behind the copy that a vjp traces with. They share their elements.
+// argument_of follows Copy nodes to their operand. MLX's vjp traces a function with copies of its arguments. A copy and
+// its operand have the same elements.
 mlx::core::array argument_of(mlx::core::array a);
 
 // repair replaces the nodes of a graph that MLX computes wrongly. Every evaluation calls it first, with the
@@ -108,10 +110,10 @@ function function_of(uintptr_t id);
 // axis is the first of every result.
 function vmap_of(function f, std::vector<int> axes);
 
-// sibling_cycles returns one output of every multi-output node behind the results. The outputs of such a node refer to
-// each other. MLX breaks this cycle in the destructor of an array only. When it compiles or exports a function, it
+// sibling_cycles returns one output of every multi-output node in the graph of the results. The outputs of such a node
+// refer to each other. Only the destructor of an array breaks this cycle. When MLX compiles or exports a function, it
 // copies the graph and drops the original by overwriting references, so the cycle and its operands would leak (fault
-// compile-keeps-operands). The caller keeps the returned references until MLX is done, and destroys them then.
+// compile-keeps-operands). The caller destroys the returned arrays when MLX is done with the graph.
 arrays sibling_cycles(const arrays& results);
 
 // refuse_vmap throws the error of a node without a vmap rule.
@@ -138,7 +140,7 @@ inline mlxg_results results_of(std::pair<arrays, arrays> both) {
   return results_of(std::move(both.first), std::move(both.second));
 }
 
-// no_results returns an error. The caller of the C function frees the message.
+// no_results returns no arrays and the error message err, which the caller of the C function frees.
 mlxg_results no_results(char* err);
 
 // with_results runs f and returns its arrays, or the message of its exception.
@@ -151,7 +153,8 @@ mlxg_results with_results(F&& f) {
   }
 }
 
-// with_graph_lock is with_results under mlxg_enter, for calls that can reach Go. Go calls mlxg_leave.
+// with_graph_lock calls mlxg_enter and then with_results. It is for calls that may run a Go function. The Go caller
+// calls mlxg_leave.
 template <typename F>
 mlxg_results with_graph_lock(F&& f) {
   mlxg_enter();

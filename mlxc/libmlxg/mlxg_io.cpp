@@ -48,7 +48,7 @@ class source {
         throw std::runtime_error(std::strerror(errno));
       }
       if (got == 0) {
-        throw std::runtime_error("the file ends too early");
+        throw std::runtime_error("the file is truncated");
       }
       p += got;
       n -= static_cast<size_t>(got);
@@ -140,7 +140,7 @@ mlxg_result mlxg_load(void* s, uint64_t offset, const int* shape, int ndim, int 
 mlxg_results mlxg_gguf_arrays(const char* file, const char** names, size_t n) {
   mlx_io_gguf gguf = mlx_io_gguf_new();
   mlx_vector_array arrays = mlx_vector_array_new();
-  // No lock: MLX reads the file at once, and no other thread has the new arrays.
+  // No lock: MLX reads the file before mlx_load_gguf returns, and no other thread has the new arrays.
   int rc = mlx_load_gguf(&gguf, file, mlx_stream{mlxg_device_stream(0)});
   for (size_t i = 0; i < n && rc == 0; i++) {
     mlx_array a = mlx_array_new();

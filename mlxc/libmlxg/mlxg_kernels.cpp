@@ -33,7 +33,7 @@ std::vector<std::string> texts(const char* p, size_t n) {
   return list;
 }
 
-// compiled returns the launcher of a function of a cubin or PTX. It has no template arguments.
+// compiled returns the launcher of a function in a cubin or PTX. The launcher ignores template arguments.
 launcher compiled(std::string function, std::string code, bool contiguous, int shared_memory) {
   return [=](auto& inputs, auto& shapes, auto& dtypes, auto grid, auto threadgroup, const auto&, auto init, bool,
              auto stream) {

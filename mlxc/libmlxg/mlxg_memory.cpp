@@ -13,10 +13,10 @@
 #include "mlx/memory.h"
 #include "mlxg_internal.h"
 
-// MLX's CPU allocator returns a null buffer if the system is out of memory, and operations write to it: a shape with a
-// wrong axis would crash the process (fault out-of-memory). set_up_allocator replaces its malloc by one that throws.
-// MLX has no hook for that: the allocator is a single object of a private class. The object therefore gets a copy of
-// its table of virtual functions in which malloc is replaced.
+// MLX's CPU allocator returns a null buffer if the system is out of memory, and operations write to it: a shape with
+// one axis too long would crash the process (fault out-of-memory). set_up_allocator replaces its malloc by one that
+// throws. MLX has no hook for that: the allocator is a single object of a private class. The object therefore gets a
+// copy of its table of virtual functions in which malloc is replaced.
 //
 // The GPU allocators throw by themselves.
 //

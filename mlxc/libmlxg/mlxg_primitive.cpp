@@ -149,7 +149,7 @@ extern "C" mlxg_results mlxg_primitive_call(
     size_t n_outputs,
     const uintptr_t* inputs,
     size_t n) {
-  // The provider owns ctx from here on, also if this function fails.
+  // The provider owns ctx from here on, even if this function fails.
   auto f = std::make_shared<provider>(
       ctx, reinterpret_cast<mlxg_prepare_fn>(prepare), reinterpret_cast<mlxg_run_fn>(run),
       reinterpret_cast<mlxg_release_fn>(release), init_value);

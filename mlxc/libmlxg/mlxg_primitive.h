@@ -98,8 +98,8 @@ class failed : public opaque {
 };
 
 // fail throws an error and makes these outputs fail at every later evaluation. It replaces the primitive of these
-// outputs only, because the calls of a compiled function share primitives. The caller holds a reference to the old
-// primitive.
+// outputs only, because the calls of a compiled function share primitives. The caller must hold a reference to the old
+// primitive, which would otherwise be destroyed while its eval_cpu runs.
 [[noreturn]] inline void fail(
     std::vector<mx::array>& outputs, mx::Stream s, const std::string& name, const char* what) {
   auto failure = std::make_shared<failed>(s, name, "[" + name + "] " + what);
@@ -109,13 +109,14 @@ class failed : public opaque {
   throw std::runtime_error(failure->what());
 }
 
-// allocate allocates the outputs.
+// allocate allocates the memory of the outputs. It throws if the system is out of memory.
 inline void allocate(std::vector<mx::array>& outputs) {
   for (auto& o : outputs) {
     o.set_data(new_memory(o.nbytes(), "an output"));
   }
 }
 
+// dtype_of converts an mlx_dtype.
 inline mx::Dtype dtype_of(int d) {
   // In the order of mlx_dtype.
   static const mx::Dtype table[] = {mx::bool_,   mx::uint8,   mx::uint16,   mx::uint32,   mx::uint64,

@@ -29,10 +29,10 @@ class fixed_lu : public mlxg::wrapper {
   }
 };
 
-// fixed_view wraps a View whose elements are smaller than its operand's. MLX's View keeps the
-// stride of a last axis of size 1, which may be any number (fault view-single-element-stride), and
-// keeps the flag of column-major order, which only one axis longer than 1 justifies (fault
-// view-column-major-flag).
+// fixed_view wraps a View whose elements are smaller than its operand's. MLX's View keeps two properties that may be
+// wrong for the result: the stride of a last axis of size 1, which may be any number (fault
+// view-single-element-stride), and the flag of column-major order, which is correct only if at most one axis is longer
+// than 1 (fault view-column-major-flag).
 class fixed_view : public mlxg::wrapper {
  public:
   using wrapper::wrapper;
@@ -109,8 +109,8 @@ void wrap(const mx::array& a) {
   }
 }
 
-// only_computes reports whether a primitive does nothing but compute its outputs. Messages and
-// Depends order other work, and our own primitives may return errors.
+// only_computes reports whether a primitive has no effect except to compute its outputs. Distributed operations
+// exchange messages, Depends orders other work, and libmlxg's own primitives may return errors.
 bool only_computes(const mx::Primitive& p) {
   if (dynamic_cast<const mlxg::opaque*>(&p)) {
     return false;
@@ -123,13 +123,13 @@ bool only_computes(const mx::Primitive& p) {
   return true;
 }
 
-// set_empty turns an array without elements into a computed, row-major one.
+// set_empty gives an array without elements an empty buffer and row-major strides.
 void set_empty(mx::array& a) {
   auto strides = mx::array(a.shape(), a.dtype(), nullptr, {}).strides();
   a.set_data(mx::allocator::malloc(0), 0, strides, {true, true, true});
 }
 
-// walk visits the unevaluated nodes of a graph.
+// walk repairs the unevaluated nodes of a graph. The caller holds the graph lock.
 class walk {
  public:
   walk() = default;
@@ -165,7 +165,8 @@ class walk {
   }
 
  private:
-  // Marking nodes costs less than a set of visited nodes. The status is read under the graph lock only.
+  // The status of a visited node, which MLX does not use. It costs less than a set of visited nodes. MLX and libmlxg
+  // read the status under the graph lock only, and the destructor restores it.
   static constexpr auto marked = static_cast<mx::array::Status>(3);
 
   static bool computed(const mx::array& a) {

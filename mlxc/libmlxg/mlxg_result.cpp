@@ -23,8 +23,8 @@ char* copy_string(const std::string& s) {
   return p;
 }
 
-// oversized returns an error message if an array exceeds the address space, or NULL. Operations that broadcast reach
-// such sizes. MLX counts elements without an overflow check, so CPU kernels would write beyond their allocation (fault
+// oversized returns an error message if an array exceeds the address space, or NULL. Broadcasting can produce such
+// shapes. MLX counts elements without an overflow check, so CPU kernels would write beyond their allocation (fault
 // size-overflow).
 char* oversized(const mlx::core::array& a) {
   constexpr uint64_t most = uint64_t(1) << 47;  // the address space of 64-bit processors

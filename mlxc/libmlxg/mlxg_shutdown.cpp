@@ -25,7 +25,7 @@ struct ending {
   std::condition_variable changed;
   bool requested = false;
   bool done = false;
-  std::string step;   // the condition that the main thread waits for
+  std::string step;   // names the work that the main thread waits for
   std::string error;  // the first unreported error
 };
 mlxg::immortal<ending> the_end;
@@ -46,7 +46,7 @@ void note(const std::string& error) {
   }
 }
 
-// drain waits for the work of a stream, to which no other thread adds any.
+// drain waits for the work of a stream. No other thread may submit work to it.
 void drain(mx::Stream s) {
   if (s.device == mx::Device::cpu) {
     auto reached = std::make_shared<std::promise<void>>();
@@ -72,13 +72,13 @@ void drain_all() {
     try {
       drain(s);
     } catch (std::exception&) {
-      // A GPU stream that MLX created for another thread, unused by libmlxg.
+      // MLX created this GPU stream for another thread. libmlxg does not use it.
     }
     if (auto error = mlxg::take_unread(s); !error.empty()) {
       note(error);
     }
   }
-  at_step("evaluations of other goroutines, whose work is done");
+  at_step("other goroutines, which read the results of completed work");
   while (mlxg::waiting_call::count > 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

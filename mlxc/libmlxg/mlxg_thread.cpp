@@ -11,12 +11,12 @@ namespace {
 
 // The stream of each open mlxg_enter, outermost first.
 thread_local std::vector<void*> enter_streams;
-thread_local bool stale = false;
+thread_local bool stale = false;  // see mlxg_mark_stale
 thread_local void* current_stream = nullptr;
 thread_local uintptr_t current_scope = 0;
 
-// The streams of the process, by device, usable on any thread. They are never freed because arrays of a thread that
-// outlives main may refer to them.
+// The streams of the process by device, 0 for the CPU and 1 for the GPU. Any thread may use them. They are never freed
+// because arrays of a thread that outlives main may refer to them.
 void* device_streams[2] = {nullptr, nullptr};
 std::atomic<int> default_device_type = 0;
 
@@ -24,12 +24,12 @@ std::atomic<int> default_device_type = 0;
 mlxg::immortal<std::mutex> graph;
 std::mutex& graph_mutex = graph.value;
 thread_local int holds = 0;
-std::atomic<int> waiting = 0;  // threads
+std::atomic<int> waiting = 0;  // threads that wait for the lock
 
 // make_default sets MLX's default device and stream on this thread. A transform adds nodes on the default stream.
 // Goroutines move between threads, so each mlxg_enter sets it.
 void make_default(void* stream) {
-  // mlx-c's function would allocate and free a device for each transform.
+  // This calls C++ because mlx-c's function would allocate and free a device for each transform.
   auto& s = *static_cast<mlx::core::Stream*>(stream);
   mlx::core::set_default_device(s.device);
   mlx::core::set_default_stream(s);

@@ -75,7 +75,7 @@ class custom_transform_remover {
       return;
     }
     if (a.has_primitive() && std::strcmp(a.primitive().name(), "load") == 0) {
-      mx::eval({a});  // its elements are exported, not the reference to the file
+      mx::eval({a});  // export the elements instead of the reference to the file
     }
     bool constant = !a.has_primitive() && a.status() != mx::array::Status::unscheduled;
     if (constant && !a.flags().row_contiguous) {
@@ -119,7 +119,8 @@ class custom_transform_remover {
 
 thread_local int exports = 0;
 
-// build_for_export calls f and returns the graph that is written. It appends the sibling cycles of the graph to cycles.
+// build_for_export calls f and returns the outputs of the graph to export. It appends the sibling cycles of the graph
+// to cycles.
 mlxg::arrays build_for_export(mlxg::arrays& cycles, auto&& f) {
   struct count {
     count() { exports++; }
@@ -131,6 +132,7 @@ mlxg::arrays build_for_export(mlxg::arrays& cycles, auto&& f) {
   return results;
 }
 
+// exported returns the Go function with this id as a C++ function for MLX's exporter. cycles must outlive the export.
 mlxg::function exported(uintptr_t id, mlxg::arrays& cycles) {
   return [f = mlxg::function_of(id), &cycles](const mlxg::arrays& args) {
     return build_for_export(cycles, [&] { return f(args); });
@@ -150,8 +152,8 @@ char* export_one(uintptr_t id, const char* file, const uintptr_t* inputs, size_t
 using named_arrays = std::unordered_map<std::string, mx::array>;
 using named_function = std::function<mlxg::arrays(const mlxg::arrays&, const named_arrays&)>;
 
-// exported_named corresponds to exported, for a function with named arguments. The Go function receives all arguments
-// in one list. The named arguments are at its end, in the order of names.
+// exported_named is exported for a function with named arguments. The Go function receives all arguments in one list.
+// The named arguments come last, in the order of names.
 named_function exported_named(uintptr_t id, std::vector<std::string> names, mlxg::arrays& cycles) {
   return [f = mlxg::function_of(id), names, &cycles](const mlxg::arrays& args, const named_arrays& named) {
     auto all = args;
@@ -171,8 +173,9 @@ mlx_map_string_to_array map_of(const uintptr_t* arrays, const char** names, size
   return map;
 }
 
-// move_to_device_streams moves the nodes behind outputs, up to args, to the process's stream of their device. MLX
-// assigns the stream numbers of the file, which this process may lack or which may be bound to a thread.
+// move_to_device_streams moves the nodes of an imported graph, from outputs to args, to the process's stream of their
+// device. MLX gives them the stream indices in the file. This process may have no such stream, or the stream may be
+// bound to a thread.
 void move_to_device_streams(const mlxg::arrays& outputs, const mlxg::arrays& args) {
   std::unordered_set<std::uintptr_t> seen;
   for (auto& a : args) {

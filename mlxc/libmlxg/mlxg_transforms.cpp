@@ -43,7 +43,7 @@ mx::Stream stream_of(const mx::array& a) {
   return a.has_primitive() ? a.primitive().stream() : *static_cast<mx::Stream*>(mlxg_real_stream());
 }
 
-// MLX counts an output once that is returned twice (fault vjp-output-twice).
+// If a function returns an array twice, MLX uses only one of its cotangents (fault vjp-output-twice).
 arrays distinct_outputs(arrays outputs) {
   std::unordered_set<std::uintptr_t> seen;
   for (auto& o : outputs) {
@@ -73,8 +73,8 @@ mlxg_results mlxg_vjp(uintptr_t id, const uintptr_t* primals, size_t np, const u
         auto& c = mlxg::array_of(cotangents[i]);
         if (c.shape() != out[i].shape() || c.dtype() != out[i].dtype()) {
           std::ostringstream text;
-          text << "output " << i << " has the shape and dtype " << out[i].dtype() << out[i].shape()
-               << ", but its cotangent " << c.dtype() << c.shape();
+          text << "output " << i << " is " << out[i].dtype() << out[i].shape() << ", but its cotangent is " << c.dtype()
+               << c.shape();
           throw std::invalid_argument(text.str());
         }
       }

@@ -22,10 +22,10 @@ mlxg::immortal<std::vector<std::shared_ptr<mx::array::Data>>> all_views;
 auto& views = all_views.value;
 
 // array_over returns an array over foreign memory. On machines with a GPU, MLX decides whether it copies the memory.
-// The CPU allocator has no function for foreign memory, but an array may start at any offset from its buffer: here the
-// buffer is a small dummy allocation.
+// The CPU allocator cannot wrap foreign memory. Instead, the array gets a small dummy buffer and an offset from it to
+// the foreign memory.
 mx::array array_over(void* data, mx::Shape shape, mx::Dtype dtype, uintptr_t id) {
-  // The deleter releases the id, also if no array is created.
+  // The deleter releases the id, even if no array is created.
   auto pin = std::shared_ptr<void>(nullptr, [id](void*) { mlxg::release_id(id); });
   if (mx::is_available(mx::Device::gpu)) {
     return mx::array(data, std::move(shape), dtype, [pin](void*) {});

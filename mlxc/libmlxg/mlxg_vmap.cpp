@@ -1,4 +1,4 @@
-// vmap.
+// vmap, with corrections of MLX's rules.
 #include <optional>
 #include <string>
 #include <tuple>
@@ -44,7 +44,7 @@ class graph_vmapper {
     done_.emplace(traced.id(), mapped);
   }
 
-  // map returns the mapped node, or nothing if it depends on no mapped argument.
+  // map returns the mapped array of root, or nothing if root depends on no mapped argument.
   std::optional<mx::array> map(const mx::array& root) {
     // Post-order without recursion, since graphs are deep.
     std::vector<mx::array> todo{root};
@@ -140,7 +140,7 @@ class graph_vmapper {
     return done;
   }
 
-  // map_all adds the mapped axis to the inputs first … last−1 without one.
+  // map_all broadcasts each of the inputs first … last−1 without a mapped axis along a new first axis.
   void map_all(arrays& inputs, std::vector<int>& axes, size_t first, size_t last) {
     for (size_t i = first; i < last; i++) {
       inputs[i] = axes[i] < 0 ? repeated(inputs[i], size_) : inputs[i];
@@ -167,7 +167,7 @@ vmap_results run_vmap(const function& f, const arrays& args, const std::vector<i
     v.size = axes[i] < 0 ? v.size : args[i].shape(axes[i]);
   }
   if (v.size < 0) {
-    // A checkpoint inside the function reaches this: its second run maps its arguments only.
+    // Example: a checkpoint inside the function, whose second run maps only the checkpoint's arguments.
     throw std::invalid_argument("a function captures mapped arrays: pass them to it as arguments");
   }
   auto [in, out] = mx::detail::vmap_trace(f, args, axes);
@@ -191,7 +191,7 @@ namespace mlxg {
 
 void refuse_vmap(const std::string& name) {
   throw std::invalid_argument(
-      "[" + name + "] has no rule for Vmap: call it for each element, or once with the axis as one of its own");
+      "[" + name + "] has no rule for Vmap: call it for each element, or outside of Vmap on all elements");
 }
 
 function vmap_of(function f, std::vector<int> axes) {
@@ -238,7 +238,7 @@ extern "C" mlxg_results mlxg_vmap(
       if (axis < -ndim || axis >= ndim) {
         throw std::invalid_argument(
             "there is no axis " + std::to_string(axis) + ": output " + std::to_string(i) + " has " +
-            std::to_string(ndim));
+            std::to_string(ndim) + " axes");
       }
       r = mx::moveaxis(r, 0, axis);
     }

@@ -69,11 +69,11 @@ const (
 // LoadGGUF opens a GGUF file of version 2 or 3 and returns its arrays by name, and its metadata. A metadata value is a
 // bool, a string, a float32, a float64, one of the sized integers, or a slice of one of these.
 //
-// Arrays of unquantized types are lazy, as with [LoadSafetensors]. Quantized tensors are read at once. Q4_0,
-// Q4_1, Q4_K and Q8_0 become the operands of MLX's quantized operations with groups of 32 elements: the weights, packed
-// in uint32, under the tensor's name, and the float16 scales and biases under the name in which ".scales" and ".biases"
-// replace ".weight". Q2_K and Q6_K become float16. Other types, nested arrays in the metadata, and violations of the
-// format are errors.
+// Arrays of unquantized types are lazy, as with [LoadSafetensors]. Quantized tensors are not lazy. Q4_0, Q4_1, Q4_K and
+// Q8_0 become the operands of MLX's quantized operations with groups of 32 elements: the weights, packed in uint32,
+// under the tensor's name, and the float16 scales and biases under the name in which ".scales" and ".biases" replace
+// ".weight". Q2_K and Q6_K become float16. Other types, nested arrays in the metadata, and violations of the format are
+// errors.
 func LoadGGUF(path string) (arrays map[string]*mlxc.Array, metadata map[string]any, err error) {
 	err = loadFile("LoadGGUF", path, func(r io.Reader, size int64, from elementSource) (err error) {
 		arrays, metadata, err = readGGUF(r, size, from)
@@ -82,7 +82,7 @@ func LoadGGUF(path string) (arrays map[string]*mlxc.Array, metadata map[string]a
 	return arrays, metadata, err
 }
 
-// ReadGGUF is [LoadGGUF] for any reader. It reads all elements at once.
+// ReadGGUF is [LoadGGUF] for any reader. It reads all elements before it returns.
 func ReadGGUF(r io.Reader) (arrays map[string]*mlxc.Array, metadata map[string]any, err error) {
 	err = readFrom("ReadGGUF", r, func(r io.Reader, size int64, from elementSource) (err error) {
 		arrays, metadata, err = readGGUF(r, size, from)
@@ -95,9 +95,9 @@ func ReadGGUF(r io.Reader) (arrays map[string]*mlxc.Array, metadata map[string]a
 // replaces the file like [SaveSafetensors]. Equal arrays and metadata give equal bytes, since both are written in the
 // order of their names.
 //
-// The dtypes are int8, int16, int32, int64, float16, bfloat16, float32 and float64. An array may have 8 axes (ggml
-// reads 4). Metadata values have the types that [LoadGGUF] returns. A uint32 named general.alignment sets the alignment
-// of the arrays in bytes.
+// The supported dtypes are int8, int16, int32, int64, float16, bfloat16, float32 and float64. An array may have up to 8
+// axes (ggml reads 4). Metadata values have the types that [LoadGGUF] returns. The metadata general.alignment, a uint32
+// and a multiple of 8, sets the alignment of the arrays in bytes; the default is 32.
 func SaveGGUF(path string, arrays map[string]*mlxc.Array, metadata map[string]any) error {
 	return saveFile("SaveGGUF", path, func(w io.Writer) error { return writeGGUF(w, arrays, metadata) })
 }

@@ -13,7 +13,7 @@ import (
 
 // unpack lets MLX read one quantized tensor from a temporary file that contains only this tensor. MLX's reader does not
 // read the user's file because it misreads some metadata, opens the file for writing (fault gguf-opened-for-writing),
-// and depends on the file not changing after the check.
+// and would trust the file even if it changed after the check.
 func (t ggufTensor) unpack(from elementSource, start int64) (arrays []*mlxc.Array, err error) {
 	data, err := from.section(start+t.begin, t.end-t.begin)
 	if err != nil {

@@ -144,7 +144,7 @@ func readN(r io.Reader, n int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// truncated describes an end of file inside promised bytes. It returns other errors as they are.
+// truncated returns a clearer error for an end of file before the expected end. It returns other errors unchanged.
 func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("the file is truncated: %w", io.ErrUnexpectedEOF)

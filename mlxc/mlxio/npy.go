@@ -25,9 +25,9 @@ const (
 	npyAlignment = 64
 )
 
-// LoadNPY opens a file of NumPy's .npy format. The array is lazy, as with [LoadSafetensors]: it reads its
-// elements when it is evaluated. LoadNPY supports both byte orders and both orders of axes; it reads an array in the
-// foreign byte order at once. The type V2 is bfloat16, as in MLX.
+// LoadNPY opens a file of NumPy's .npy format. The array is lazy, as with [LoadSafetensors]: it reads its elements when
+// it is evaluated. LoadNPY supports both byte orders and both orders of axes (C and Fortran). An array in the byte
+// order opposite to the machine's is not lazy: LoadNPY reads it. The type V2 is bfloat16, as in MLX.
 //
 // A malformed header, a dtype that MLX lacks, and a file size that differs from the header are errors.
 func LoadNPY(path string) (a *mlxc.Array, err error) {
@@ -38,7 +38,7 @@ func LoadNPY(path string) (a *mlxc.Array, err error) {
 	return a, err
 }
 
-// ReadNPY is [LoadNPY] for any reader. It reads all elements at once, and no byte after the last element.
+// ReadNPY is [LoadNPY] for any reader. It reads all elements before it returns, and no byte after the last element.
 func ReadNPY(r io.Reader) (a *mlxc.Array, err error) {
 	err = readFrom("ReadNPY", r, func(r io.Reader, size int64, from elementSource) (err error) {
 		a, err = readNPY(r, size, from)
@@ -88,7 +88,7 @@ func readNPY(r io.Reader, size int64, from elementSource) (*mlxc.Array, error) {
 	return t, t.Err()
 }
 
-// loadSwapped reads an array in the foreign byte order.
+// loadSwapped reads an array in the byte order opposite to the machine's.
 func loadSwapped(from elementSource, start, n int64, shape []int, d mlxc.DType) (*mlxc.Array, error) {
 	r, err := from.section(start, n)
 	if err != nil {

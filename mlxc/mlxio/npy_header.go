@@ -15,7 +15,7 @@ import (
 // npyHeader is a parsed header.
 type npyHeader struct {
 	dtype    mlxc.DType
-	swapped  bool // the elements have the foreign byte order
+	swapped  bool // the elements have the byte order opposite to the machine's
 	fortran  bool // the first axis varies fastest
 	shape    []int
 	elements int

@@ -34,8 +34,8 @@ const (
 // cannot build or evaluate graphs.
 //
 // The header is checked first. A truncated file, overlapping, missing or surplus bytes, a duplicate name, a dtype that
-// MLX lacks (8-bit floats), and other violations of the format are errors. LoadSafetensors reads a path that is not a
-// regular file, such as a pipe, at once, like [ReadSafetensors].
+// MLX lacks (8-bit floats), and other violations of the format are errors. If path is not a regular file but, for
+// example, a pipe, LoadSafetensors reads all elements before it returns, like [ReadSafetensors].
 func LoadSafetensors(path string) (arrays map[string]*mlxc.Array, metadata map[string]string, err error) {
 	err = loadFile("LoadSafetensors", path, func(r io.Reader, size int64, from elementSource) (err error) {
 		arrays, metadata, err = readSafetensors(r, size, from)
@@ -44,8 +44,8 @@ func LoadSafetensors(path string) (arrays map[string]*mlxc.Array, metadata map[s
 	return arrays, metadata, err
 }
 
-// ReadSafetensors is [LoadSafetensors] for any reader, such as a file of an [io/fs.FS]. It reads all elements at once,
-// and no byte after the last element. The arrays do not use the reader afterwards.
+// ReadSafetensors is [LoadSafetensors] for any reader, such as a file of an [io/fs.FS]. It reads all elements before it
+// returns, and no byte after the last element. The arrays do not use the reader afterwards.
 func ReadSafetensors(r io.Reader) (arrays map[string]*mlxc.Array, metadata map[string]string, err error) {
 	err = readFrom("ReadSafetensors", r, func(r io.Reader, size int64, from elementSource) (err error) {
 		arrays, metadata, err = readSafetensors(r, size, from)

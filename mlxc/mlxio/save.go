@@ -51,7 +51,7 @@ func writeElements(w io.Writer, a *mlxc.Array) error {
 // sortedNames returns the names in ascending order, so that equal arrays make equal files.
 func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
-// evalNamed evaluates all arrays at once. The error for an invalid array contains its name.
+// evalNamed evaluates all arrays in one call. The error for an invalid array contains its name.
 func evalNamed(arrays map[string]*mlxc.Array) error {
 	all := make([]*mlxc.Array, 0, len(arrays))
 	for _, name := range sortedNames(arrays) {

@@ -18,12 +18,12 @@ import (
 // Only LearningRate must be set. Without WeightDecay it is Adam.
 type AdamW[P any] struct {
 	LearningRate Schedule // η
-	Beta1        float64  // decay of the mean, below 1; 0 for 0.9
-	Beta2        float64  // decay of the variance, below 1; 0 for 0.999
-	Eps          float64  // ε; 0 for 1e-8
+	Beta1        float64  // decay of the mean, below 1; 0 means 0.9
+	Beta2        float64  // decay of the variance, below 1; 0 means 0.999
+	Eps          float64  // ε; 0 means 1e-8
 	WeightDecay  float64  // λ
-	// ShouldDecay reports whether weight decay applies to the parameter of the name; nil decays all. Norms and biases
-	// are usually excluded.
+	// ShouldDecay reports whether weight decay applies to the parameter with this name. Nil applies it to all
+	// parameters. The weights of norms and biases are usually excluded.
 	ShouldDecay func(name string) bool
 }
 
@@ -65,7 +65,7 @@ func (o AdamW[P]) settings(op string) (adamWSettings, error) {
 }
 
 // Update returns the parameters and the state after one update. grads has the form and shapes of params; its dtypes may
-// differ.
+// differ. The arguments are not freed.
 func (o AdamW[P]) Update(params, grads P, state AdamWState) (P, AdamWState, error) {
 	return scoped(func() (P, AdamWState, error) { return o.update(params, grads, state) })
 }

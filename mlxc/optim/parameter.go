@@ -10,7 +10,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// ByName holds one array per parameter, such as a moment, by the parameter's name in package tree.
+// ByName maps the name of a parameter (see tree.Names) to an array, such as its moment.
 type ByName map[string]*mlxc.Array
 
 // byName makes an array for each parameter that `which` selects. It returns an error for a parameter that is invalid or
@@ -190,7 +190,7 @@ func rateAt(op string, rate Schedule, step *mlxc.Array) (*mlxc.Array, error) {
 	return r, nil
 }
 
-// setting returns an option, or its default if the option is 0. It must be in [0, below).
+// setting returns value, or byDefault if value is 0. It returns an error if the result is not in [0, below).
 func setting(op, name string, value, byDefault, below float64) (float64, error) {
 	if value == 0 {
 		value = byDefault

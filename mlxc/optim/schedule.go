@@ -10,7 +10,7 @@ import (
 
 // Schedule maps the number of updates so far, an int32 array of shape (), to the learning rate of the next update, an
 // array of shape (). It works on arrays so that it can be part of a compiled function. The schedules of this package
-// return float32.
+// return float32. If a setting is not allowed, they return an invalid array, and Update returns its error.
 //
 // A rate that changes at run time is an array, too. Under Compile it must be part of the function's input:
 //
@@ -48,7 +48,8 @@ func StepDecay(rate, factor float64, every int) Schedule {
 	return decay("StepDecay", rate, factor, every)
 }
 
-// Then follows s for the given number of updates, and then next, whose updates count from 0. steps must be positive.
+// Then returns a schedule that follows s for the first `steps` updates, and then next, with updates counted from 0
+// again. steps must be positive.
 func (s Schedule) Then(steps int, next Schedule) Schedule {
 	return func(step *mlxc.Array) *mlxc.Array {
 		if s == nil || next == nil {

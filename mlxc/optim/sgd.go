@@ -24,8 +24,8 @@ type SGD[P any] struct {
 	Momentum     float64  // μ, below 1
 	Nesterov     bool     // requires Momentum
 	WeightDecay  float64  // λ
-	// ShouldDecay reports whether weight decay applies to the parameter of the name; nil decays all. Norms and biases
-	// are usually excluded.
+	// ShouldDecay reports whether weight decay applies to the parameter with this name. Nil applies it to all
+	// parameters. The weights of norms and biases are usually excluded.
 	ShouldDecay func(name string) bool
 }
 
@@ -63,7 +63,7 @@ func (o SGD[P]) settings(op string) (momentum, decay float64, err error) {
 }
 
 // Update returns the parameters and the state after one update. grads has the form and shapes of params; its dtypes may
-// differ.
+// differ. The arguments are not freed.
 func (o SGD[P]) Update(params, grads P, state SGDState) (P, SGDState, error) {
 	return scoped(func() (P, SGDState, error) { return o.update(params, grads, state) })
 }

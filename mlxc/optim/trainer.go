@@ -17,17 +17,18 @@ type Optimizer[P, S any] interface {
 	Update(params, grads P, state S) (P, S, error)
 }
 
-// Training is the state of a training between two steps. It is a tree, so tree.ToMap and tree.FromMap convert it for
-// files.
+// Training holds the parameters and the optimizer's state between two steps. It is a tree, so tree.ToMap and
+// tree.FromMap convert it to and from the maps that package mlxio saves and loads.
 type Training[P, S any] struct {
 	Params    P
 	Optimizer S
 }
 
-// Trainer owns the parameters P and the optimizer's state S of a training, and updates both by batches B. One goroutine
-// at a time may use it.
+// Trainer owns the parameters P and the optimizer's state S, and updates both with a batch B in each step. One
+// goroutine at a time may use it.
 //
-// Functions of package tree and the optimizers do the same in parts: use them if a step needs more than a loss.
+// If a step needs more than a loss, use an optimizer and the functions of package tree directly; see the example in the
+// package documentation.
 type Trainer[P, S, B any] struct {
 	// State holds the arrays after the last step. Step frees the arrays that it replaces.
 	State Training[P, S]
@@ -35,8 +36,8 @@ type Trainer[P, S, B any] struct {
 	// step.
 	MaxNorm float64
 	// Average returns the mean of each array over the processes of a data-parallel training, as
-	// distributed.Group.AverageGradients does. It gets the loss and the gradients. Without it, there is one process.
-	// Set it before the first step.
+	// distributed.Group.AverageGradients does. Its argument holds the loss, followed by the gradients. Nil means a
+	// single process. Set it before the first step.
 	Average func([]*mlxc.Array) []*mlxc.Array
 
 	optimizer Optimizer[P, S]
@@ -54,9 +55,9 @@ type stepOutput[P, S any] struct {
 	Loss  *mlxc.Array // float32, or float64 for a float64 loss
 }
 
-// NewTrainer returns a trainer that minimizes loss, a function of shape (), from the given parameters, which it owns.
-// A batch is a tree, such as a struct of inputs and targets. Arrays that loss captures, such as frozen parameters, are
-// constants. The step is compiled; see tree.Compile for the meaning of fields that are no arrays.
+// NewTrainer returns a trainer that minimizes loss, whose value has shape (). The trainer takes ownership of params. A
+// batch is a tree, such as a struct of inputs and targets. Arrays that loss captures, such as frozen parameters, are
+// constants. The step is compiled; see tree.Compile for fields that do not hold arrays.
 func NewTrainer[P, S, B any](
 	params P, optimizer Optimizer[P, S], loss func(params P, batch B) *mlxc.Array,
 ) (*Trainer[P, S, B], error) {
@@ -76,7 +77,7 @@ func NewTrainer[P, S, B any](
 	return t, nil
 }
 
-// step is the function that Step calls in its compiled form.
+// step is the function that NewTrainer compiles and Step calls.
 func (t *Trainer[P, S, B]) step(in stepInput[P, S, B]) (out stepOutput[P, S], err error) {
 	value, grads, err := t.gradient(in.State.Params, in.Batch)
 	if err != nil {
@@ -104,8 +105,8 @@ func (t *Trainer[P, S, B]) average(value *mlxc.Array, grads P) (*mlxc.Array, P, 
 	}
 	means := t.Average(append([]*mlxc.Array{value}, arrays...))
 	if len(means) != len(arrays)+1 {
-		return nil, grads, mlxc.NewError("optim.Trainer", fmt.Errorf("Average returned %d arrays for %d", len(means),
-			len(arrays)+1))
+		err := fmt.Errorf("Average returned %d arrays; it must return %d", len(means), len(arrays)+1)
+		return nil, grads, mlxc.NewError("optim.Trainer", err)
 	}
 	grads, err = tree.Unflatten(grads, means[1:])
 	return means[0], grads, err
@@ -113,7 +114,7 @@ func (t *Trainer[P, S, B]) average(value *mlxc.Array, grads P) (*mlxc.Array, P, 
 
 // Step updates State by the gradient of the batch's loss, and returns the loss before the update. It neither keeps nor
 // frees the batch. After an error State is unchanged; a loss that is NaN or infinite is an error. The first step, and
-// each with new shapes or dtypes, compiles.
+// each step with new shapes or dtypes, compiles.
 func (t *Trainer[P, S, B]) Step(batch B) (loss float64, err error) {
 	// The new state outlives the caller's scopes.
 	mlxc.OutsideScopes(func() {
@@ -130,7 +131,7 @@ func (t *Trainer[P, S, B]) update(batch B) (loss float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := tree.Eval(out); err != nil { // computes all arrays at once
+	if err := tree.Eval(out); err != nil { // one evaluation for all arrays
 		return 0, err
 	}
 	if loss, err = number(out.Loss); err != nil {

@@ -156,7 +156,7 @@ func TestTrainerErrors(t *testing.T) {
 	trainer = start()
 	trainer.Average = func(a []*mlxc.Array) []*mlxc.Array { return a[:1] }
 	_, err = trainer.Step(b)
-	require.ErrorContains(t, err, "Average returned 1 arrays for 3")
+	require.ErrorContains(t, err, "Average returned 1 arrays; it must return 3")
 	trainer = start()
 	lost := errors.New("the peer is lost")
 	trainer.Average = func(a []*mlxc.Array) []*mlxc.Array {

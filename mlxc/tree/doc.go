@@ -14,13 +14,13 @@
 // Names are joined by dots, as in files of weights: layers.0.q_proj. The name of a tree that is a single array is
 // empty. Nil slices, nil maps and nil pointers other than *mlxc.Array contribute no arrays.
 //
-// A field with the tag `mlx:"-"` is not part of the tree; functions that return a tree like another copy it. Every
-// other field is part of the tree. A field that is not exported, or holds anything but a tree, is an error, so that no
-// parameter is left out by mistake. A nil array, two arrays of one name, and a cycle are errors, too. An array or a
-// pointer at two positions counts twice, and becomes two in a new tree.
+// A field with the tag `mlx:"-"` is not part of the tree. Functions that return a new tree copy such a field from their
+// argument. Every other field is part of the tree. A field that is not exported, or holds anything but a tree, is an
+// error, so that no parameter is left out by mistake. A nil array, two arrays of one name, and a cycle are errors, too.
+// An array or a pointer at two positions counts twice, and becomes two in a new tree.
 //
 // An array with the tag `mlx:"name,omitempty"`, or `mlx:",omitempty"` for the field's own name, is optional: if it is
-// nil, the tree does not have it. A layer may thus have no bias, and an mlxc.Quantized can be part of a tree.
+// nil, it is not part of the tree. A layer may thus have no bias, and an mlxc.Quantized can be part of a tree.
 //
 // # Training
 //

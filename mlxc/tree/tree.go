@@ -42,8 +42,8 @@ func notNil(name string, a *mlxc.Array) error {
 	return nil
 }
 
-// Unflatten returns a tree like `like` with the arrays in Flatten's order. The arrays of `like` may be nil. It returns
-// an error if the number of arrays differs.
+// Unflatten returns a tree like `like` that holds arrays, in the order of Flatten. The arrays of `like` may be nil. It
+// returns an error if the number of arrays differs or one of them is nil.
 func Unflatten[T any](like T, arrays []*mlxc.Array) (T, error) {
 	next := 0
 	out, err := walk(like, func(name string, _ *mlxc.Array) (*mlxc.Array, error) {
@@ -67,7 +67,8 @@ func orZero[T any](t T, err error) (T, error) {
 	return t, nil
 }
 
-// Map returns a tree like t with every array a replaced by f(a).
+// Map returns a tree like t with every array a replaced by f(a). It calls f in the order of Flatten, and returns an
+// error if a result is nil.
 func Map[T any](f func(a *mlxc.Array) *mlxc.Array, t T) (T, error) {
 	return orZero(walk(t, func(name string, a *mlxc.Array) (*mlxc.Array, error) {
 		if err := notNil(name, a); err != nil {

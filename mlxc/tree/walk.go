@@ -20,7 +20,7 @@ var (
 // walker copies a tree and replaces each array by the result of leaf.
 type walker struct {
 	leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)
-	// wanted reports whether leaf has an array for an optional array that is nil. A nil wanted means that it never has.
+	// wanted reports whether leaf has an array for the name of a nil optional array. A nil wanted reports false.
 	wanted func(name string) bool
 	names  map[string]bool
 	above  map[place]bool // references on the current path
@@ -41,7 +41,7 @@ func walk[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error)
 	return walkWanted(t, leaf, nil)
 }
 
-// walkWanted is walk, and calls leaf also for the nil optional arrays for which wanted is true.
+// walkWanted is walk, but also calls leaf for a nil optional array if wanted reports true for its name.
 func walkWanted[T any](t T, leaf func(name string, a *mlxc.Array) (*mlxc.Array, error),
 	wanted func(name string) bool,
 ) (T, error) {

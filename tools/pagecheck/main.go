@@ -3,7 +3,8 @@
 //
 //	go -C tools run ./pagecheck [-at PATH] [-dark] [-screenshots DIR] FOLDER [PAGE...]
 //
-// It serves the folder at the URL path PATH, "/" by default. Without a PAGE it opens every .html file of the folder. It exits 1 if it has found a problem.
+// It serves the folder at the URL path PATH, "/" by default. Without a PAGE it opens every .html file of the folder. It
+// exits 1 if it finds a problem.
 package main
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// widths are those of a phone and of a desktop, in CSS pixels.
+// widths are the viewport widths of a phone and of a desktop, in CSS pixels.
 var widths = []int64{390, 1280}
 
 func main() {

@@ -36,7 +36,7 @@ func RequireExamples(t *testing.T, root *cobra.Command) {
 // RequireCurrent compares the man pages in a folder with those of the command, or writes them if update is set.
 func RequireCurrent(t *testing.T, root *cobra.Command, folder string, update bool) {
 	for _, c := range commands(root) {
-		// The date is the beginning of time, since a page must not change from day to day.
+		// The date is constant, since a page must not change from day to day.
 		date := time.Unix(0, 0).UTC()
 		header := &doc.GenManHeader{Section: "1", Source: "mlxgrad", Manual: "mlxgrad", Date: &date}
 		c.DisableAutoGenTag = true // it has the date

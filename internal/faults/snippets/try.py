@@ -3,10 +3,10 @@
     python internal/faults/snippets/try.py [NAME...]
 
 Each snippet has a process of its own. The states are
-    gone   the snippet ends normally
-    there  the snippet fails with an AssertionError, whose text follows
-    crash  a signal or the time limit ends the process
-    error  anything else: the snippet does not fit this MLX
+    gone     the snippet ends normally
+    present  the snippet fails with an AssertionError, whose text follows
+    crash    a signal or the time limit ends the process
+    error    anything else: the snippet does not fit this MLX
 A snippet that begins with "# Happens in some processes only" runs up to 10 times. The exit status is 1 after an error,
 else 0. The device is the CPU.
 """
@@ -39,7 +39,7 @@ def run(path):
         return "crash", signal.Signals(-done.returncode).name
     text = done.stderr.rpartition("AssertionError")
     if text[1]:
-        return "there", " ".join(text[2].lstrip(": ").split())
+        return "present", " ".join(text[2].lstrip(": ").split())
     return "error", done.stderr.strip().rpartition("\n")[2]
 
 

@@ -1,8 +1,8 @@
 //go:build mlxheaders
 
 // Package unguarded calls mlx-c directly, without the guards of package mlxc, so that tests see MLX's faults. It is for
-// short processes of one thread: only FreeAll frees arrays, and a call may end the process. An error of MLX is a panic
-// with an [Error], which Try returns.
+// short processes of one thread: only [FreeAll] frees arrays, and a call may end the process. An error of MLX is a
+// panic with an [Error], which [Try] recovers and returns.
 package unguarded
 
 /*
@@ -30,7 +30,7 @@ import (
 // DType is a dtype of MLX.
 type DType C.mlx_dtype
 
-// The dtypes of New, and the dtypes that only operations return.
+// The dtypes of New, and dtypes that only operations return.
 const (
 	Bool      DType = C.MLX_BOOL
 	Uint8     DType = C.MLX_UINT8
@@ -104,7 +104,7 @@ func New[T bool | uint8 | uint32 | int32 | float32 | complex64](elements []T, sh
 	case []complex64:
 		d = Complex64
 	}
-	p := unsafe.Pointer(unsafe.SliceData(append(slices.Clip(elements), *new(T)))) // MLX wants an address for no elements too
+	p := unsafe.Pointer(unsafe.SliceData(append(slices.Clip(elements), *new(T)))) // MLX requires an address for empty arrays too
 	a := C.mlx_array_new_data(p, ints(shape).ptr(), C.int(len(shape)), C.mlx_dtype(d))
 	made.arrays = append(made.arrays, a)
 	return Array{a}
@@ -156,7 +156,7 @@ func (a Array) Shape() []int {
 // Eval computes arrays.
 func Eval(arrays ...Array) { check(C.mlx_eval(vector(arrays))) }
 
-// AsyncEval starts to compute arrays.
+// AsyncEval starts to compute arrays and does not wait.
 func AsyncEval(arrays ...Array) { check(C.mlx_async_eval(vector(arrays))) }
 
 // Synchronize waits for the work of the stream.

@@ -47,7 +47,7 @@ func (a Array) Split() []Array {
 	return list(func(r *C.mlx_vector_array) C.int { return C.mlx_split(r, a.c, 2, 0, stream) })
 }
 
-// Depends returns a after b.
+// Depends returns a, whose evaluation also evaluates b.
 func (a Array) Depends(b Array) Array {
 	return list(func(r *C.mlx_vector_array) C.int {
 		return C.mlx_depends(r, vector([]Array{a}), vector([]Array{b}))
@@ -69,7 +69,7 @@ func (a Array) Pad(value Array) Array {
 	})
 }
 
-// RoPE rotates pairs of the last axis. The position is offset, or 0 if it is absent.
+// RoPE rotates pairs of the last axis. Positions start at offset, or at 0 if it is the zero Array.
 func (a Array) RoPE(dims int, traditional bool, offset Array) Array {
 	base := C.mlx_optional_float{value: 10000, has_value: true}
 	return one(func(r *C.mlx_array) C.int {

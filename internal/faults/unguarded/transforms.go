@@ -63,7 +63,7 @@ func apply(c C.mlx_closure, args []Array) []Array {
 	return list(func(r *C.mlx_vector_array) C.int { return C.mlx_closure_apply(r, c, vector(args)) })
 }
 
-// VJP returns the gradients.
+// VJP returns the cotangents of the primals.
 func VJP(f Func, primals, cotangents []Array) []Array {
 	outputs := C.mlx_vector_array_new()
 	made.vectors = append(made.vectors, outputs)
@@ -98,14 +98,14 @@ func Vmap(f Func, axis int) Func {
 	}
 }
 
-// WithVJP returns f with a gradient of its own, a function of the cotangents.
+// WithVJP returns f with a custom gradient: vjp maps the cotangents of the outputs to those of the arguments.
 func WithVJP(f, vjp Func) Func {
 	c := C.mlx_closure_new()
 	check(C.mlx_custom_vjp(&c, closure(f), C.new_vjp(register(vjp))))
 	return func(args []Array) []Array { return apply(c, args) }
 }
 
-// Compile calls f, compiled, on each list of arguments and returns the last results.
+// Compile compiles f, calls it with each list of arguments, and returns the results of the last call.
 func Compile(f Func, shapeless bool, calls ...[]Array) (results []Array) {
 	plain, c := closure(f), C.mlx_closure_new()
 	check(C.mlx_compile(&c, plain, C.bool(shapeless)))

@@ -11,7 +11,7 @@ import (
 // generatedPrefix begins the names of the generated files.
 const generatedPrefix = "gen_"
 
-// The files that declare the C functions, for Go, and define them, in libmlxg.
+// The header that declares the C functions for Go, and the file of libmlxg that defines them.
 const (
 	callsHeader = generatedPrefix + "calls.h"
 	callsSource = "libmlxg/" + generatedPrefix + "calls.cpp"
@@ -329,7 +329,7 @@ func (c call) writeGo(b *strings.Builder) {
 	}
 }
 
-// fail returns the statement that returns an error.
+// fail returns a function that formats the Go statement that returns an error.
 func (c call) fail() func(err string) string {
 	return func(err string) string {
 		switch {

@@ -15,7 +15,7 @@ type declaration struct {
 	header string // such as "ops"
 	result string // the C type
 	params []parameter
-	whole  string // for a function over axes: the function over all axes, or ""
+	whole  string // for a function over a list of axes: the name of the function over all axes; otherwise ""
 }
 
 type parameter struct {
@@ -48,8 +48,8 @@ func nameWhole(all []declaration) {
 	}
 }
 
-// aheadHeader declares functions that mlx-c lacks, as mlx-c would. The file beside it defines them. ahead is the name of
-// this header in declarations.
+// aheadHeader declares functions that mlx-c lacks, in mlx-c's style. mlxg_ahead.cpp defines them. The declarations of
+// this header have the header name ahead.
 const (
 	ahead       = "ahead"
 	aheadHeader = "mlxg_" + ahead + ".h"

@@ -45,9 +45,9 @@ func (f libraryFunction) failure() string {
 	return "return (" + f.result + "){0}"
 }
 
-// table returns the variable through which Go calls the function: mlxg_usable, or mlxg_loaded for functions that Go
-// also calls after the shutdown. Functions of mlxg_loaded return a value other than an error. They include functions
-// that end an operation, such as mlxg_leave.
+// table returns the name of the pointer through which Go calls the function. mlxg_usable is NULL after the shutdown; it
+// serves functions that return nothing or an error. mlxg_loaded stays set; it serves functions that return another
+// value, such as mlxg_leave, which ends an operation that may have begun before the shutdown.
 func (f libraryFunction) table() string {
 	switch f.result {
 	case "void", "char*", "mlxg_result", "mlxg_results":

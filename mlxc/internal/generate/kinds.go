@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// A kind is the way in which Go passes a C parameter.
+// A kind is the way in which Go passes a C parameter. A function with an irregular parameter is not generated.
 type kind int
 
 const (
@@ -91,7 +91,7 @@ func (d declaration) parse() (call, bool) {
 				k = optional
 			}
 		case text:
-			if p.nullable { // there is none yet
+			if p.nullable { // mlx-c has no such parameter
 				return c, false
 			}
 		case integers, longIntegers:

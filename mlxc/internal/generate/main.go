@@ -1,10 +1,10 @@
 // Command generate writes the generated bindings of package mlxc: one C function and one Go function for each regular
 // function in the headers of the pinned mlx-c, which ./build.sh setup installs. `go generate ./mlxc` runs it.
 //
-// libmlxg's mlxg_ahead.h declares functions of MLX that mlx-c lacks, in mlx-c's manner. They are bound like mlx-c's.
+// libmlxg's mlxg_ahead.h declares functions of MLX that mlx-c lacks, in mlx-c's style. They are bound like mlx-c's.
 //
 // A function is regular if its parameters and results are arrays, numbers, lists of these, dtypes and strings.
-// Functions of closures, files, devices or kernels are bound by hand in mlxc's other files. skipped.txt lists functions
+// Functions on closures, files, devices or kernels are bound by hand in mlxc's other files. skipped.txt lists functions
 // without a binding, with the reason. Any other function is an error, so that an update of mlx-c cannot add one
 // unnoticed.
 //

@@ -1,6 +1,6 @@
-// Package hook connects mlxc with the packages below it that need functions of mlxc outside its API: mlxio and
-// distributed. mlxc registers the functions when it is initialized. The array and dtype types are parameters because
-// mlxc imports this package.
+// Package hook gives mlxio and distributed, packages in folders of mlxc, functions of mlxc that are not part of its
+// API. mlxc registers the functions when it is initialized. The array and dtype types are parameters because mlxc
+// imports this package.
 package hook
 
 import "unsafe"
@@ -40,7 +40,7 @@ type Groups[A, D any] struct {
 	// Collect adds the collective operation op: all_sum, all_max, all_min, all_gather or sum_scatter.
 	Collect func(group unsafe.Pointer, op string, x A) A
 	Send    func(group unsafe.Pointer, x A, dst int) A
-	// Receive takes a dtype and a shape that it checks; ReceiveLike takes those of x.
+	// Receive checks d and shape. ReceiveLike uses the dtype and the shape of x.
 	Receive     func(group unsafe.Pointer, src int, d D, shape []int) A
 	ReceiveLike func(group unsafe.Pointer, x A, src int) A
 }
@@ -50,11 +50,11 @@ var files, groups any
 // SetFiles registers the functions that UseFiles returns.
 func SetFiles[A, D any](f Files[A, D]) { files = f }
 
-// UseFiles returns the registered functions. It panics if the type parameters are not those of SetFiles.
+// UseFiles returns the registered functions. It panics if SetFiles was called with other type parameters.
 func UseFiles[A, D any]() Files[A, D] { return files.(Files[A, D]) }
 
 // SetGroups registers the functions that UseGroups returns.
 func SetGroups[A, D any](g Groups[A, D]) { groups = g }
 
-// UseGroups returns the registered functions. It panics if the type parameters are not those of SetGroups.
+// UseGroups returns the registered functions. It panics if SetGroups was called with other type parameters.
 func UseGroups[A, D any]() Groups[A, D] { return groups.(Groups[A, D]) }

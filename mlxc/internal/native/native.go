@@ -1,8 +1,8 @@
 //go:build mlxheaders
 
-// Package native calls MLX's readers and writers of files. Tests require that they read the files of mlxio and write
-// files that mlxio reads. mlxio does not use them: they trust the file, lose read errors and write arrays in no fixed
-// order.
+// Package native calls MLX's own file functions, for tests: MLX must read the files that mlxio writes, and mlxio the
+// files that MLX writes. mlxio does not use these functions, because they trust the file, discard read errors and write
+// arrays in no fixed order.
 package native
 
 /*
@@ -40,7 +40,7 @@ import (
 
 // Array is a copy of an array.
 type Array struct {
-	DType int // of mlx_dtype
+	DType int // an mlx_dtype
 	Shape []int
 	Data  []byte // in row-major order
 }
@@ -79,6 +79,7 @@ func take(a C.mlx_array, s C.mlx_stream) (Array, C.int) {
 	return out, 0
 }
 
+// give copies the array into MLX. The caller frees the result.
 func (a Array) give() C.mlx_array {
 	shape := make([]C.int, len(a.Shape)+1)
 	for i, n := range a.Shape {
@@ -126,7 +127,7 @@ func SaveNPY(path string, through bool, in Array) error {
 	})
 }
 
-// LoadSafetensors reads a safetensors file.
+// LoadSafetensors reads a safetensors file; see LoadNPY for through.
 func LoadSafetensors(path string, through bool) (arrays map[string]Array, metadata map[string]string, err error) {
 	p := text(path)
 	defer free(p)
@@ -167,7 +168,7 @@ func LoadSafetensors(path string, through bool) (arrays map[string]Array, metada
 	return arrays, metadata, err
 }
 
-// SaveSafetensors writes a safetensors file.
+// SaveSafetensors writes a safetensors file; see SaveNPY for through.
 func SaveSafetensors(path string, through bool, arrays map[string]Array, metadata map[string]string) error {
 	p := text(path)
 	defer free(p)
@@ -321,7 +322,7 @@ func SaveGGUF(path string, arrays map[string]Array, metadata map[string]any) err
 	})
 }
 
-// Describe returns MLX's descriptions of a reader and of a writer in C for the same file.
+// Describe opens the file with a reader and a writer in C, and returns MLX's descriptions of both.
 func Describe(path string) (reader, writer string) {
 	p := text(path)
 	defer free(p)

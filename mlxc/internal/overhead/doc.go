@@ -29,8 +29,8 @@ func Chain(n, ops int) error {
 	return onThread(func() C.int { return C.overhead_chain(C.size_t(n), C.size_t(ops)) })
 }
 
-// Step takes the value and both gradients of the sum of an RMSNorm of 8 rows of 64, n
-// times, and evaluates them if eval is set.
+// Step builds the value and both gradients of the sum of an RMSNorm of 8 rows of 64 elements, n times, and evaluates
+// them if eval is set.
 func Step(n int, eval bool) error {
 	return onThread(func() C.int { return C.overhead_step(C.size_t(n), C.bool(eval)) })
 }

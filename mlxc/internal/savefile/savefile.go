@@ -1,4 +1,4 @@
-// Package savefile replaces files as a whole: after an error or a crash, the old file is still there.
+// Package savefile replaces files atomically: after an error or a crash, the old file is still there.
 package savefile
 
 import (
@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// staleAge is the age from which a temporary file counts as left by a dead process. Each write of a running save
+// staleAge is the age from which a temporary file is assumed to be left by a dead process. Each write of a running save
 // renews the file's modification time.
 const staleAge = 24 * time.Hour
 
 var temporaryPattern = regexp.MustCompile(`^\.mlxgrad-[0-9a-f]{16}\.tmp$`)
 
-// temporaryName does not contain the name of the final file, whose length may be the file system's maximum. It is
-// random because process ids repeat in containers.
+// temporaryName returns a random name; process ids would repeat in containers. It does not contain the name of the
+// final file, whose length may be the file system's maximum.
 func temporaryName() string { return fmt.Sprintf(".mlxgrad-%016x.tmp", rand.Uint64()) }
 
 // IsSpecial reports whether path is a FIFO, a device or another special file, which [Replace] must not replace.

@@ -150,7 +150,7 @@ func gatedDelta(t *testing.T) {
 		"beta has the shape (2,3): it must be (2,3,4)": func() (*mlxc.Array, *mlxc.Array) {
 			return mlxc.GatedDeltaUpdate(q, k, v, g, of(2, 3), mlxc.GatedDeltaConfig{})
 		},
-		"there are 3 value heads: it must be a multiple of the 2 heads": func() (*mlxc.Array, *mlxc.Array) {
+		"there are 3 value heads: the number must be a multiple of the 2 heads": func() (*mlxc.Array, *mlxc.Array) {
 			return mlxc.GatedDeltaUpdate(q, k, of(2, 3, 3, 5), g, b, mlxc.GatedDeltaConfig{})
 		},
 		"no size may be 0": func() (*mlxc.Array, *mlxc.Array) {

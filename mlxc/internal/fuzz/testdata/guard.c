@@ -1,5 +1,5 @@
 // guard.c is a preload library for Linux and glibc. It places each allocation of one shared
-// library beside an unreadable page, so that the first access outside of the memory ends the
+// library next to an unreadable page, so that the first access outside of the memory ends the
 // process with SIGSEGV. It covers malloc, calloc, realloc and the aligned functions, and operator
 // new if MLXG_GUARD_NEW is set. Allocations of other libraries pass through. The shared library
 // must be present when the process begins: preload it if the process would load it later.
@@ -11,7 +11,7 @@
 //	MLXG_GUARD_NEW      set to cover operator new too, at several times the cost
 //	MLXG_GUARD_LIBRARY  part of the file name of the library; libmlx.so by default
 //
-// Freed memory stays unreadable until the region has been used up once. The free detects a write
+// Freed memory stays unreadable until the region has been used up once. A call of free detects a write
 // to the rest of the allocation's pages, a double free and an address inside of an allocation: the
 // process prints a line and aborts. New memory is filled with FILL.
 //
@@ -120,7 +120,7 @@ static size_t take(size_t pages) {
   return page_count;
 }
 
-// allocate returns memory beside an unreadable page, or NULL.
+// allocate returns memory next to an unreadable page, or NULL.
 static void* allocate(size_t size, size_t align) {
   static int said;
   if (!size || size > REGION / 4) return NULL;

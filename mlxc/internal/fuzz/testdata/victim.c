@@ -1,4 +1,4 @@
-// victim.c is a library that misuses its memory as its argument says, for the test of guard.c.
+// victim.c is a library for the test of guard.c. The argument of misuse names a memory error, which it commits.
 #include <stdlib.h>
 #include <string.h>
 
