@@ -45,8 +45,8 @@ struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
 };
 
 // add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum. Blocks of 8×8 elements of the product stay in
-// registers for all of INNER. Eight columns of the panel, converted to float, stay in the cache for all rows. An executor that defines MLXG_THREAD_PRODUCTS
-// does the same with its vector registers.
+// registers for all of INNER. Eight columns of the panel, converted to float, stay in the cache for all rows. An
+// executor that defines MLXG_THREAD_PRODUCTS does the same with its vector registers.
 template <bool TRANSPOSED, int ROWS, int INNER, int COLUMNS, typename T, int PANEL_ROWS, int PANEL_COLUMNS, int STRIDE>
 inline void add_product(
     thread Tile<1, ROWS, COLUMNS>& sum,
