@@ -36,7 +36,8 @@ func attentionLibrary(t *testing.T, onMMA, tf32 bool) *Library {
 		require.NoError(t, err)
 		files[name] = &fstest.MapFile{Data: renameNamespace(text)}
 	}
-	text := "#include <metal_stdlib>\nusing namespace metal;\n"
+	// The functions of these macros are in the host executor's namespace.
+	text := "#undef MLXG_VECTOR_CONVERSIONS\n#undef MLXG_THREAD_PRODUCTS\n#include <metal_stdlib>\nusing namespace metal;\n"
 	if onMMA {
 		// An include of a name that the host's library has would be taken for a system header.
 		rename := strings.NewReplacer(`"metal_mma.h"`, `"mma.h"`, `"metal_panels.h"`, `"device_panels.h"`)

@@ -7,7 +7,10 @@ import (
 )
 
 func layerNormCases(set CaseSet) []launchCase {
-	return biasCases(set, layerNormBackward)
+	return biasCases(set, func(on target, x, weight, bias, dy *mlxc.Array, eps float32) []*mlxc.Array {
+		layerNormForward(on, x, weight, bias, eps)
+		return layerNormBackward(on, x, weight, bias, dy, eps)
+	})
 }
 
 // layerNormSeparateCases includes a case with enough rows for several threadgroups. layer_norm_bwd_gamma_reduce adds

@@ -9,6 +9,7 @@ import (
 var _ = describe(descriptor{
 	operations: []string{"layernorm", "layernorm_separate"},
 	kernels: []kernelTest{
+		{name: "layer_norm_forward", unused: onlyOn(mlxc.BackendCPU), variants: forwardVariants},
 		{name: "layer_norm_backward", variants: fusedNormVariants},
 		{name: "layer_norm_backward_statistics", variants: statisticsVariants},
 		{name: "layer_norm_backward_columns", variants: columnsVariants},

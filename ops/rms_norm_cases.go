@@ -6,6 +6,7 @@ import (
 
 func rmsNormCases(set CaseSet) []launchCase {
 	return rowCases(set, func(on target, in rowInputs) {
+		rmsNormForward(on, in.x, in.weight, caseEps)
 		rmsNormBackward(on, in.x, in.weight, in.dy, caseEps)
 	})
 }

@@ -9,6 +9,7 @@ import (
 var _ = describe(descriptor{
 	operations: []string{"rmsnorm", "rmsnorm_separate", "rmsnorm_residual", "add_rmsnorm"},
 	kernels: []kernelTest{
+		{name: "rms_norm_forward", unused: onlyOn(mlxc.BackendCPU), variants: forwardVariants},
 		{name: "rms_norm_backward", variants: fusedNormVariants},
 		{name: "rms_norm_backward_statistics", variants: statisticsVariants},
 		{name: "rms_norm_backward_columns", variants: columnsVariants},

@@ -75,6 +75,11 @@ func twoGroups(l KernelLaunch, change func(v *KernelLaunch, threads int)) (list 
 // rowVariants returns the variants of twoGroups for a kernel that accepts any number of threads.
 func rowVariants(l KernelLaunch) []KernelLaunch { return twoGroups(l, nil) }
 
+// forwardVariants returns the variants of twoGroups for a kernel that only CPUs run, with the vectors of a GPU.
+func forwardVariants(l KernelLaunch) []KernelLaunch {
+	return twoGroups(l, func(v *KernelLaunch, _ int) { v.setTemplate("VEC", 4) })
+}
+
 // fusedNormVariants returns the variants of twoGroups for a norm's fused backward kernel, without the ones whose threads
 // do not hold a row.
 func fusedNormVariants(l KernelLaunch) []KernelLaunch {

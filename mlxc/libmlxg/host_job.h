@@ -37,7 +37,7 @@ struct job {
   int32_t ndim[max_buffers];
   uint64_t chunk;                   // number of threadgroups that a thread takes at a time
   alignas(64) uint64_t next_group;  // first threadgroup that no thread has taken
-  alignas(64) uint32_t helpers;     // workers that run the job; guarded by the pool's lock
+  alignas(64) uint32_t helpers;     // workers that run the job; only changed with the pool's lock
   uint32_t max_helpers;
   job* next;
 };

@@ -1,5 +1,6 @@
 // The worker threads of the host executor.
 #include <pthread.h>
+#include <time.h>
 
 #include "host_job.h"
 
@@ -12,8 +13,34 @@ struct {
   pthread_cond_t done = PTHREAD_COND_INITIALIZER;
   job* jobs = nullptr;
   uint32_t workers = 0;
-  uint32_t idle = 0;
+  uint32_t asleep = 0;   // workers that wait for `work`
+  uint32_t posted = 0;   // number of jobs so far, modulo 2³²; read without the lock
 } pool;
+
+// A thread that waits polls for this time before it sleeps. Waking a thread takes some 50 µs, as long as a launch on
+// small arrays, and the next launch of a model often follows within this time.
+constexpr int64_t poll_ns = 100000;
+
+// Polls until ready() is true, and reports false after poll_ns.
+template <class F>
+bool poll(F ready) {
+  timespec start, now;
+  clock_gettime(CLOCK_MONOTONIC, &start);
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (ready()) {
+        return true;
+      }
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#elif defined(__aarch64__)
+      __asm__ volatile("isb");
+#endif
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while ((now.tv_sec - start.tv_sec) * 1000000000 + (now.tv_nsec - start.tv_nsec) < poll_ns);
+  return false;
+}
 
 // Returns the first job that needs a helper and that w has enough stacks for, or NULL. The caller holds the pool's
 // lock.
@@ -39,9 +66,15 @@ void* worker_main(void* arg) {
   for (;;) {
     job* j = find_job(w);
     if (!j) {
-      ++pool.idle;
-      pthread_cond_wait(&pool.work, &pool.lock);
-      --pool.idle;
+      const uint32_t seen = pool.posted;
+      pthread_mutex_unlock(&pool.lock);
+      poll([seen] { return __atomic_load_n(&pool.posted, __ATOMIC_RELAXED) != seen; });
+      pthread_mutex_lock(&pool.lock);
+      if (pool.posted == seen) {
+        ++pool.asleep;
+        pthread_cond_wait(&pool.work, &pool.lock);
+        --pool.asleep;
+      }
       continue;
     }
     ++j->helpers;
@@ -50,7 +83,8 @@ void* worker_main(void* arg) {
       run_share(w, j);
     }
     pthread_mutex_lock(&pool.lock);
-    if (--j->helpers == 0) {
+    // The job may end as soon as it has no helpers.
+    if (__atomic_sub_fetch(&j->helpers, 1, __ATOMIC_RELEASE) == 0) {
       pthread_cond_broadcast(&pool.done);
     }
   }
@@ -100,7 +134,8 @@ void run_job(workspace* w, job* j) {
       end = &(*end)->next;
     }
     *end = j;
-    const uint32_t wake = minimum(pool.idle, j->max_helpers);
+    __atomic_store_n(&pool.posted, pool.posted + 1, __ATOMIC_RELAXED);
+    const uint32_t wake = minimum(pool.asleep, j->max_helpers);
     for (uint32_t i = 0; i < wake; ++i) {
       pthread_cond_signal(&pool.work);
     }
@@ -115,6 +150,11 @@ void run_job(workspace* w, job* j) {
         break;
       }
     }
+    pthread_mutex_unlock(&pool.lock);
+    if (poll([j] { return __atomic_load_n(&j->helpers, __ATOMIC_ACQUIRE) == 0; })) {
+      return;
+    }
+    pthread_mutex_lock(&pool.lock);
     while (j->helpers > 0) {
       pthread_cond_wait(&pool.done, &pool.lock);
     }

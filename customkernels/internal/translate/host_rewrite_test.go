@@ -187,7 +187,7 @@ func TestHostErrors(t *testing.T) {
 		{"mixed with pointers", kernel("", "threadgroup float a, *b;"), "3:24", "separate statements"},
 		{"mixed with pointers first", kernel("", "threadgroup float *b, a;"), "3:23", "separate statements"},
 		{"in a macro", kernel("#define S threadgroup float a[4]", ""), "1:11", "in a macro"},
-		{"MLX's header", kernel("#include \"mlx/backend/metal/kernels/utils.h\"", ""), "1:10", "cannot be included"},
+		{"MLX's header", kernel("#include \"mlx/backend/metal/kernels/utils.h\"", ""), "1:10", "is not part of Metal's library"},
 		{"function constant", kernel("constant bool b [[function_constant(0)]];", ""), "1:17", "has no value"},
 		{"overloads with different bodies", kernel("float f(device float* p) { return 1; } float f(threadgroup "+
 			"float* p) { return 2; }", ""), "1:40", "differs from an earlier one in address spaces and body"},
