@@ -13,8 +13,8 @@ struct {
   pthread_cond_t done = PTHREAD_COND_INITIALIZER;
   job* jobs = nullptr;
   uint32_t workers = 0;
-  uint32_t asleep = 0;   // workers that wait for `work`
-  uint32_t posted = 0;   // number of jobs so far, modulo 2³²; read without the lock
+  uint32_t asleep = 0;  // workers that wait for `work`
+  uint32_t posted = 0;  // number of jobs so far, modulo 2³²; read without the lock
 } pool;
 
 // A thread that waits polls for this time before it sleeps. Waking a thread takes some 50 µs, as long as a launch on
