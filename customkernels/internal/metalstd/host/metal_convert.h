@@ -12,9 +12,7 @@
 namespace mlxg {
 
 template <int N>
-struct halves {
-  metal::half values[N];
-};
+using halves = uint16_t[N];
 template <int N>
 using floats [[gnu::vector_size(N * sizeof(float))]] = float;
 
@@ -37,7 +35,8 @@ MLXG_INLINE void convert(const metal::half* from, float* to) {
   constexpr int W = N < floats_per_register ? 8 : floats_per_register;
   for (int k = 0; k + W <= N; k += W) {
     floats<W> v;
-    __asm__("vcvtph2ps %1, %0" : "=v"(v) : "m"(*reinterpret_cast<const halves<W>*>(from + k)));
+    const halves<W>& source = *reinterpret_cast<const halves<W>*>(from + k);
+    __asm__("vcvtph2ps %1, %0" : "=v"(v) : "m"(source));
     __builtin_memcpy(to + k, &v, sizeof v);
   }
   for (int k = N / W * W; k < N; ++k) {
@@ -51,7 +50,8 @@ MLXG_INLINE void convert(const float* from, metal::half* to) {
   for (int k = 0; k + W <= N; k += W) {
     floats<W> v;
     __builtin_memcpy(&v, from + k, sizeof v);
-    __asm__("vcvtps2ph $0, %1, %0" : "=m"(*reinterpret_cast<halves<W>*>(to + k)) : "v"(v));
+    halves<W>& target = *reinterpret_cast<halves<W>*>(to + k);
+    __asm__("vcvtps2ph $0, %1, %0" : "=m"(target) : "v"(v));
   }
   for (int k = N / W * W; k < N; ++k) {
     to[k] = metal::half(from[k]);
