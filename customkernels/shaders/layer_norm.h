@@ -50,7 +50,8 @@ inline void add_to_moments(
   }
   for (int k = v == 0 ? ACCUMULATORS : 0; k < VEC; k++) {
     const int l = k % ACCUMULATORS;
-    const float d = size_t(k) < count ? x[k] - moments.shift[l] : 0.0f;
+    const float difference = x[k] - moments.shift[l];
+    const float d = size_t(k) < count ? difference : 0.0f;
     moments.sum[l] += d;
     moments.squares[l] += d * d;
     moments.g[l] += g[k];

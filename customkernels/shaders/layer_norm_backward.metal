@@ -52,15 +52,32 @@
 
 #include "layer_norm.h"
 
-// Returns the moments of a thread's elements of a row, in the first pass over it.
+// Adds vector v of a row, in the first pass over it.
+template <int VEC, bool ALIGNED, int ACCUMULATORS, typename STREAM, typename HELD>
+inline void load_moments(
+    STREAM stream,
+    size_t start,
+    int v,
+    thread const HELD& held_w,
+    thread HELD& held_x,
+    thread HELD& held_dy,
+    thread Moments<ACCUMULATORS>& moments) {
+  float xs[VEC], dys[VEC], g[VEC];
+  stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
+  add_to_moments<VEC, ACCUMULATORS>(v, xs, g, ALIGNED ? VEC : stream.width - stream.column(v), moments);
+}
+
+// Returns the moments of a thread's elements of a row. The first vector, which sets the shifts, is apart from the loop,
+// so that a compiler keeps the moments in registers.
 template <int VEC, int ACCUMULATORS, bool ALIGNED, typename STREAM, typename HELD>
 inline Moments<ACCUMULATORS> row_moments(
     STREAM stream, size_t start, thread const HELD& held_w, thread HELD& held_x, thread HELD& held_dy) {
   Moments<ACCUMULATORS> moments = {};
-  for (int v = 0; stream.contains(v); v++) {
-    float xs[VEC], dys[VEC], g[VEC];
-    stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
-    add_to_moments<VEC, ACCUMULATORS>(v, xs, g, ALIGNED ? VEC : stream.width - stream.column(v), moments);
+  if (stream.contains(0)) {
+    load_moments<VEC, ALIGNED>(stream, start, 0, held_w, held_x, held_dy, moments);
+  }
+  for (int v = 1; stream.contains(v); v++) {
+    load_moments<VEC, ALIGNED>(stream, start, v, held_w, held_x, held_dy, moments);
   }
   return moments;
 }

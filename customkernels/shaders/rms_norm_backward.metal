@@ -56,7 +56,8 @@ inline float2 row_sums(
   for (int v = 0; stream.contains(v); v++) {
     float xs[VEC], dys[VEC], g[VEC];
     stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
-    add_to_sums<VEC>(xs, g, squares + v * VEC % ACCUMULATORS, products + v * VEC % ACCUMULATORS);
+    const int first = VEC < ACCUMULATORS ? v * VEC % ACCUMULATORS : 0;
+    add_to_sums<VEC>(xs, g, squares + first, products + first);
   }
   return float2(pairwise_sum<ACCUMULATORS>(squares), pairwise_sum<ACCUMULATORS>(products));
 }

@@ -43,9 +43,13 @@ inline void load_vec(device const T* row, size_t column, size_t width, bool is_a
   } else if (column + VEC <= width) {
     convert_vec<VEC, V>(row + column, values);
   } else {
+#ifdef MLXG_VECTOR_CONVERSIONS
+    mlxg::convert_first_of<VEC>(row + column, column < width ? width - column : 0, values);
+#else
     for (int k = 0; k < VEC; k++) {
       values[k] = column + k < width ? V(row[column + k]) : V(0);
     }
+#endif
   }
 }
 
@@ -59,9 +63,13 @@ inline void store_vec(device T* row, size_t column, size_t width, bool is_aligne
   } else if (column + VEC <= width) {
     convert_vec<VEC, T>(values, row + column);
   } else {
+#ifdef MLXG_VECTOR_CONVERSIONS
+    mlxg::convert_first(values, column < width ? width - column : 0, row + column);
+#else
     for (int k = 0; k < VEC && column + k < width; k++) {
       row[column + k] = T(values[k]);
     }
+#endif
   }
 }
 

@@ -1,18 +1,18 @@
-// Conversions of consecutive halves, for shaders that use them if MLXG_VECTOR_CONVERSIONS is defined.
+// Conversions of consecutive elements, for shaders that use them if MLXG_VECTOR_CONVERSIONS is defined.
 #ifndef METAL_CONVERT_H
 #define METAL_CONVERT_H
 
 #include "metal_small_float.h"
 
-// Compilers apply the conversion instructions of x86-64 to single elements only. The checker sees no access of an
-// assembly statement, so it compiles the shaders' own loops.
+// Compilers apply the conversion instructions of x86-64 to single elements only. The checker compiles the shaders' own
+// loops, whose accesses it reports with their lines.
 #if defined(__F16C__) && !defined(MLXG_CHECKED)
 #define MLXG_VECTOR_CONVERSIONS
 
 namespace mlxg {
 
 template <int N>
-using halves = uint16_t[N];
+using halves [[gnu::vector_size(N * sizeof(uint16_t))]] = uint16_t;
 template <int N>
 using floats [[gnu::vector_size(N * sizeof(float))]] = float;
 
@@ -34,9 +34,10 @@ template <int N>
 MLXG_INLINE void convert(const metal::half* from, float* to) {
   constexpr int W = N < floats_per_register ? 8 : floats_per_register;
   for (int k = 0; k + W <= N; k += W) {
+    halves<W> h;
     floats<W> v;
-    const halves<W>& source = *reinterpret_cast<const halves<W>*>(from + k);
-    __asm__("vcvtph2ps %1, %0" : "=v"(v) : "m"(source));
+    __builtin_memcpy(&h, from + k, sizeof h);
+    __asm__("vcvtph2ps %1, %0" : "=v"(v) : "v"(h));
     __builtin_memcpy(to + k, &v, sizeof v);
   }
   for (int k = N / W * W; k < N; ++k) {
@@ -48,14 +49,44 @@ template <int N>
 MLXG_INLINE void convert(const float* from, metal::half* to) {
   constexpr int W = N < floats_per_register ? 8 : floats_per_register;
   for (int k = 0; k + W <= N; k += W) {
+    halves<W> h;
     floats<W> v;
     __builtin_memcpy(&v, from + k, sizeof v);
-    halves<W>& target = *reinterpret_cast<halves<W>*>(to + k);
-    __asm__("vcvtps2ph $0, %1, %0" : "=m"(target) : "v"(v));
+    __asm__("vcvtps2ph $0, %1, %0" : "=v"(h) : "v"(v));
+    __builtin_memcpy(to + k, &h, sizeof h);
   }
   for (int k = N / W * W; k < N; ++k) {
     to[k] = metal::half(from[k]);
   }
+}
+
+// Returns its argument. The compiler does not know that, so loops over it do not become masked loads or calls of memset
+// and memcpy. In an outer loop with one of these, g++ keeps no sums in registers.
+MLXG_INLINE float opaque(float f) {
+  __asm__("" : "+x"(f));
+  return f;
+}
+template <class T>
+MLXG_INLINE T opaque(T value) {
+  return value;
+}
+
+// Converts the first `count` values.
+template <class FROM, class TO>
+MLXG_INLINE void convert_first(const FROM* from, size_t count, TO* to) {
+  for (size_t k = 0; k < count; ++k) {
+    to[k] = opaque(TO(opaque(from[k])));
+  }
+}
+
+// Converts the first `count` of N values, and sets the others to 0.
+template <int N, class FROM, class TO>
+MLXG_INLINE void convert_first_of(const FROM* from, size_t count, TO* to) {
+  const TO zero = opaque(TO(0));
+  for (int k = 0; k < N; ++k) {
+    to[k] = zero;
+  }
+  convert_first(from, count, to);
 }
 
 }  // namespace mlxg
