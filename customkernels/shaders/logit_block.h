@@ -130,9 +130,13 @@ struct LogitBlock {
         load_vec_held(block, v, column, left, held);
         continue;
       }
+      thread HELD_T* const values = reinterpret_cast<thread HELD_T*>(held.vecs[v].values);
+      if (column + VEC <= left) {
+        convert_vec<VEC, HELD_T>(block + column, values);
+        continue;
+      }
       for (int k = 0; k < VEC; k++) {
-        reinterpret_cast<thread HELD_T*>(held.vecs[v].values)[k] =
-            column + k < left ? HELD_T(block[column + k]) : HELD_T(-INFINITY);
+        values[k] = column + k < left ? HELD_T(block[column + k]) : HELD_T(-INFINITY);
       }
     }
   }
