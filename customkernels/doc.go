@@ -21,7 +21,9 @@
 //	CPU         The host executor. It rewrites the source to C++ (mostly address-space qualifiers and
 //	            attributes), compiles it with the system's compiler, and caches the library on disk. Kernels
 //	            whose threads synchronize run with one fiber for each thread, others as a loop. Compiled
-//	            kernels stay loaded for the life of the process.
+//	            kernels stay loaded for the life of the process. A launch runs on up to
+//	            GOMAXPROCS threads, which Go derives from the affinity mask and the CPU limit of
+//	            a container. The number does not change results.
 //
 // The node is lazy and works inside VJP, ValueAndGrad, Compile and Checkpoint. A kernel has no gradient: WithVJP adds
 // one.
