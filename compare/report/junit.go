@@ -8,7 +8,7 @@ import (
 )
 
 // The elements of JUnit's XML that continuous integration reads. There is no standard; these are in the schemas of
-// Ant and Jenkins.
+// Ant and Jenkins. Every count and time is present, because some readers show a missing number as NaN.
 type (
 	junitRun struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -16,6 +16,7 @@ type (
 		Tests    int          `xml:"tests,attr"`
 		Failures int          `xml:"failures,attr"`
 		Errors   int          `xml:"errors,attr"`
+		Time     seconds      `xml:"time,attr"`
 		Suites   []junitSuite `xml:"testsuite"`
 	}
 	junitSuite struct {
@@ -23,7 +24,8 @@ type (
 		Tests      int             `xml:"tests,attr"`
 		Failures   int             `xml:"failures,attr"`
 		Errors     int             `xml:"errors,attr"`
-		Time       string          `xml:"time,attr,omitempty"` // seconds
+		Skipped    int             `xml:"skipped,attr"` // always 0: a row passes or fails
+		Time       seconds         `xml:"time,attr"`
 		Timestamp  string          `xml:"timestamp,attr,omitempty"`
 		Properties []junitProperty `xml:"properties>property"`
 		Cases      []junitCase     `xml:"testcase"`
@@ -35,7 +37,7 @@ type (
 	junitCase struct {
 		Class   string        `xml:"classname,attr"`
 		Name    string        `xml:"name,attr"`
-		Time    string        `xml:"time,attr,omitempty"` // seconds
+		Time    seconds       `xml:"time,attr"` // 0 if only the suite was timed
 		Failure *junitProblem `xml:"failure"`
 		Error   *junitProblem `xml:"error"`
 		Output  string        `xml:"system-out,omitempty"`
@@ -85,8 +87,8 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	return run.write(w, r.Incomplete, len(r.Rows))
 }
 
-// WriteJUnit writes a test suite for each operation, with a test case for each row. Its time is our median. A run that
-// is incomplete or has no rows is an error.
+// WriteJUnit writes a test suite for each operation, with a test case for each row. The time of a case is our median. A
+// run that is incomplete or has no rows is an error.
 func (b *Bench) WriteJUnit(w io.Writer) error {
 	run := junitRun{Name: "mlxgrad bench"}
 	for i, r := range b.Rows {
@@ -103,7 +105,7 @@ func (b *Bench) WriteJUnit(w io.Writer) error {
 			one.Time, one.Output = seconds(r.Ours.Median/1e6), r.Line()
 		}
 		last := &run.Suites[len(run.Suites)-1]
-		last.Cases = append(last.Cases, one)
+		last.Cases, last.Time = append(last.Cases, one), last.Time+one.Time
 	}
 	return run.write(w, b.Incomplete, len(b.Rows))
 }
@@ -135,6 +137,7 @@ func (run junitRun) write(w io.Writer, incomplete bool, rows int) error {
 			}
 		}
 		run.Tests, run.Failures, run.Errors = run.Tests+s.Tests, run.Failures+s.Failures, run.Errors+s.Errors
+		run.Time += s.Time
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return fmt.Errorf("writing JUnit's XML: %w", err)
@@ -159,4 +162,10 @@ func runFault(incomplete bool, rows int) string {
 	return ""
 }
 
-func seconds(v float64) string { return strconv.FormatFloat(v, 'f', 9, 64) }
+// seconds is a time without an exponent, which Jenkins's schema requires.
+type seconds float64
+
+// MarshalText writes the seconds for package xml.
+func (s seconds) MarshalText() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(s), 'f', 9, 64), nil
+}

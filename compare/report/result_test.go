@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"encoding/xml"
 	"io"
 	"math"
 	"os"
@@ -106,131 +105,6 @@ func TestParityCSVReadBack(t *testing.T) {
 			delete(fields, name)
 		}
 		require.Empty(t, fields, "every field is a column")
-	}
-}
-
-// JUnit's elements and attributes, by Jenkins's schema. Unknown ones are collected in Other.
-type (
-	junitOther struct {
-		Elements []struct {
-			XMLName xml.Name
-		} `xml:",any"`
-		Attributes []xml.Attr `xml:",any,attr"`
-	}
-	schemaRun struct {
-		XMLName  xml.Name      `xml:"testsuites"`
-		Name     string        `xml:"name,attr"`
-		Tests    int           `xml:"tests,attr"`
-		Failures int           `xml:"failures,attr"`
-		Errors   int           `xml:"errors,attr"`
-		Suites   []schemaSuite `xml:"testsuite"`
-		junitOther
-	}
-	schemaSuite struct {
-		Name       string  `xml:"name,attr"`
-		Tests      int     `xml:"tests,attr"`
-		Failures   int     `xml:"failures,attr"`
-		Errors     int     `xml:"errors,attr"`
-		Time       float64 `xml:"time,attr"`
-		Timestamp  string  `xml:"timestamp,attr"`
-		Properties []struct {
-			Property []struct {
-				Name  string `xml:"name,attr"`
-				Value string `xml:"value,attr"`
-				junitOther
-			} `xml:"property"`
-			junitOther
-		} `xml:"properties"`
-		Cases []schemaCase `xml:"testcase"`
-		junitOther
-	}
-	schemaCase struct {
-		Class    string          `xml:"classname,attr"`
-		Name     string          `xml:"name,attr"`
-		Time     float64         `xml:"time,attr"`
-		Failures []schemaProblem `xml:"failure"`
-		Errors   []schemaProblem `xml:"error"`
-		Output   []string        `xml:"system-out"`
-		junitOther
-	}
-	schemaProblem struct {
-		Type    string `xml:"type,attr"`
-		Message string `xml:"message,attr"`
-		Text    string `xml:",chardata"`
-		junitOther
-	}
-)
-
-func (o junitOther) requireNone(t *testing.T) {
-	t.Helper()
-	require.Empty(t, o.Elements)
-	require.Empty(t, o.Attributes)
-}
-
-// requireSchema decodes JUnit's XML and requires known elements, names and the right counts.
-func requireSchema(t *testing.T, text string) schemaRun {
-	t.Helper()
-	var run schemaRun
-	d := xml.NewDecoder(strings.NewReader(text))
-	require.NoError(t, d.Decode(&run))
-	_, err := d.Token()
-	for err == nil {
-		_, err = d.Token()
-	}
-	require.ErrorIs(t, err, io.EOF)
-	run.requireNone(t)
-	tests, failures, errs := 0, 0, 0
-	for _, s := range run.Suites {
-		s.requireNone(t)
-		require.NotEmpty(t, s.Name)
-		require.Len(t, s.Cases, s.Tests)
-		if s.Timestamp != "" {
-			require.Regexp(t, `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$`, s.Timestamp)
-		}
-		for _, p := range s.Properties {
-			p.requireNone(t)
-			for _, one := range p.Property {
-				one.requireNone(t)
-				require.NotEmpty(t, one.Name)
-			}
-		}
-		names := map[string]bool{}
-		failed, erred := 0, 0
-		for _, c := range s.Cases {
-			c.requireNone(t)
-			require.NotEmpty(t, c.Class)
-			require.NotEmpty(t, c.Name)
-			require.False(t, names[c.Class+c.Name], "two cases %s", c.Name)
-			names[c.Class+c.Name] = true
-			for _, p := range append(c.Failures, c.Errors...) {
-				p.requireNone(t)
-				require.NotEmpty(t, p.Type)
-			}
-			failed, erred = failed+len(c.Failures), erred+len(c.Errors)
-		}
-		require.Equal(t, s.Failures, failed)
-		require.Equal(t, s.Errors, erred)
-		tests, failures, errs = tests+s.Tests, failures+s.Failures, errs+s.Errors
-	}
-	require.Equal(t, []int{run.Tests, run.Failures, run.Errors}, []int{tests, failures, errs})
-	return run
-}
-
-func TestJUnit(t *testing.T) {
-	run := requireSchema(t, rendered(t, sample(), JUnit))
-	require.Equal(t, []int{3, 2, 0}, []int{run.Tests, run.Failures, run.Errors}, "two rows and a judged mean")
-	require.Equal(t, "rmsnorm float32", run.Suites[0].Name)
-	require.Equal(t, 0.5, run.Suites[0].Time)
-	failure := run.Suites[1].Cases[0].Failures[0]
-	require.Equal(t, "off by more than 0.1 in 2 of 7 elements (28.6%)", failure.Message)
-	require.Equal(t, sample().Rows[1].Message, failure.Text)
-
-	run = requireSchema(t, rendered(t, sampleBench(), JUnit))
-	require.Equal(t, []int{4, 1, 0}, []int{run.Tests, run.Failures, run.Errors})
-	require.InDelta(t, 100e-6, run.Suites[0].Cases[0].Time, 1e-12)
-
-	for _, r := range []Result{&Report{}, &Bench{}, &Report{Incomplete: true, Passed: 1, Rows: sample().Rows[:1]}} {
-		require.Equal(t, 1, requireSchema(t, rendered(t, r, JUnit)).Errors, "no run without results is a success")
 	}
 }
 

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
 // output returns the block of text that follows block i, or "".
@@ -141,7 +145,7 @@ func TestExcerpts(t *testing.T) {
 	}
 }
 
-// Python in the documents compiles. The test does not run it, because that needs Python's MLX.
+// Python in the documents compiles. TestPythonRuns needs Python's MLX.
 func TestPython(t *testing.T) {
 	python := skip.Program(t, skip.Python)
 	dir := t.TempDir()
@@ -160,6 +164,40 @@ func TestPython(t *testing.T) {
 	compile.Dir = dir
 	out, err := compile.CombinedOutput()
 	require.NoError(t, err, "%s", out)
+}
+
+// Python in the documents runs, and prints the text that follows it. TestSnippets of internal/faults runs the blocks of
+// the page of faults, most of which fail by intention.
+func TestPythonRuns(t *testing.T) {
+	long.Only(t, "installs MLX with pip")
+	skip.Program(t, skip.Go)
+	if mlxc.CurrentBackend() == mlxc.BackendCUDA {
+		skip.Platform(t, "Python's MLX is one for CPUs, which cannot import a step for an NVIDIA GPU")
+	}
+	python, dir := mlxtest.Python(t, mlxc.Version()), t.TempDir()
+	// examples/export/README.md reads the folder step. The default target is a Mac.
+	export := exec.Command("go", "run", "./examples/export", "-dir", filepath.Join(dir, "step"), "-target", "here", "-gradients", "mlx")
+	export.Dir = root
+	out, err := export.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	ran := 0
+	for _, p := range pages(t) {
+		for i, b := range p.blocks {
+			if b.language != "python" || p.path == "docs/mlx-faults.md" {
+				continue
+			}
+			ran++
+			var failure bytes.Buffer
+			run := exec.CommandContext(t.Context(), python, "-c", b.code)
+			run.Dir, run.Stderr = dir, &failure
+			out, err := run.Output()
+			require.NoError(t, err, "%s: %s\n%s", p.path, b.code, &failure)
+			if i+1 < len(p.blocks) && p.blocks[i+1].language == "text" {
+				require.Equal(t, p.blocks[i+1].code, string(out), "%s: %s", p.path, b.code)
+			}
+		}
+	}
+	require.Positive(t, ran)
 }
 
 // parts returns the lines between omissions, without indentation.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,8 +46,9 @@ func readCSV(path string) ([]record, error) {
 	return out, nil
 }
 
-// A ratio is MLX's time divided by ours for a case on a GPU.
+// A ratio is MLX's time divided by ours for a case.
 type ratio struct {
+	file                string // its name without the folder
 	op, caseName, dtype string
 	value               float64
 }
@@ -54,10 +56,13 @@ type ratio struct {
 // olderKernels is the prefix of files with times of kernels that other files replace.
 const olderKernels = "2026-11-21-"
 
-// gpuRatios returns the ratios of docs/h200 with TF32 on. Files sort by their dates, and a later file replaces the
-// cases of an earlier one.
-func gpuRatios(root string) ([]ratio, error) {
-	paths, err := filepath.Glob(filepath.Join(root, "docs/h200/*.csv"))
+// gpuFiles and cpuFiles match the files of `mlxgrad bench`.
+const gpuFiles, cpuFiles = "docs/h200/*.csv", "docs/cpu/bench*.csv"
+
+// readRatios returns the ratios of the files that match a pattern, with TF32 on if the device has TF32. A later file
+// replaces the cases of an earlier one.
+func readRatios(root, pattern string) ([]ratio, error) {
+	paths, err := filepath.Glob(filepath.Join(root, pattern))
 	if err != nil {
 		return nil, err
 	}
@@ -72,14 +77,14 @@ func gpuRatios(root string) ([]ratio, error) {
 			return nil, err
 		}
 		for _, r := range records {
-			if r["side"] != "ours" || r["mlx_over_ours"] == "" || r["tf32"] != "on" {
+			if r["side"] != "ours" || r["mlx_over_ours"] == "" || r["tf32"] == "off" {
 				continue
 			}
 			value, err := r.number("mlx_over_ours")
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
 			}
-			next := ratio{op: r["op"], caseName: r["case"], dtype: r["dtype"], value: value}
+			next := ratio{file: filepath.Base(path), op: r["op"], caseName: r["case"], dtype: r["dtype"], value: value}
 			same := func(old ratio) bool {
 				return old.op == next.op && old.caseName == next.caseName && old.dtype == next.dtype
 			}
@@ -87,7 +92,33 @@ func gpuRatios(root string) ([]ratio, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s has no ratio", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("%s has no ratio", pattern)
+	}
+	return out, nil
+}
+
+var benchCommand = regexp.MustCompile("`(mlxgrad bench [^`]*)`")
+
+// cpuCommands returns the command that wrote each of cpuFiles, by file name. The table of docs/cpu/README.md has them.
+func cpuCommands(root string) (map[string]string, error) {
+	table, err := os.ReadFile(filepath.Join(root, "docs/cpu/README.md"))
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(root, cpuFiles))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		_, row, _ := strings.Cut(string(table), "\n| `"+name+"` |")
+		row, _, _ = strings.Cut(row, "\n")
+		command := benchCommand.FindStringSubmatch(row)
+		if command == nil {
+			return nil, fmt.Errorf("docs/cpu/README.md has no command of mlxgrad bench for %s", name)
+		}
+		out[name] = command[1]
 	}
 	return out, nil
 }

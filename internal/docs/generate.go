@@ -9,7 +9,7 @@ import (
 // generate returns all generated files. root is the root of the repository.
 func generate(root string) (files, error) {
 	out := files{}
-	ratios, err := gpuRatios(root)
+	ratios, err := readRatios(root, gpuFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,26 @@ func generate(root string) (files, error) {
 	if err != nil {
 		return nil, err
 	}
+	cpuRatios, err := readRatios(root, cpuFiles)
+	if err != nil {
+		return nil, err
+	}
+	commands, err := cpuCommands(root)
+	if err != nil {
+		return nil, err
+	}
+	timings := []timing{
+		{
+			name: "speed", device: "a GPU", ratios: ratios,
+			remark: "Gradients on one NVIDIA H200 or H100, TF32 on. [The files](../h200/README.md) have the times and commands.",
+		},
+		{
+			name: "speed-cpu", device: "a CPU", ratios: cpuRatios, commands: commands,
+			remark: "Gradients on a CPU. [Figures of a CPU](../cpu/README.md) describes the machine.",
+		},
+	}
 	for _, o := range operations {
-		if err := out.operationPage(root, o, s, ratios, errs); err != nil {
+		if err := out.operationPage(root, o, s, timings, errs); err != nil {
 			return nil, fmt.Errorf("page of %s: %w", o.functions[0], err)
 		}
 	}

@@ -40,6 +40,21 @@ func TestGeneratedFiles(t *testing.T) {
 	}
 }
 
+// The pages name the command of each file of timings, so a file without a command is an error.
+func TestFileOfTimingsNeedsCommand(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "docs/cpu"), 0o755))
+	table := filepath.Join(dir, "docs/cpu/README.md")
+	require.NoError(t, os.WriteFile(table, []byte("| file |\n| `bench.csv` | `mlxgrad bench --repeat 5`, ended early |\n| `other.csv` | |\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "docs/cpu/bench.csv"), nil, 0o644))
+	commands, err := cpuCommands(dir)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"bench.csv": "mlxgrad bench --repeat 5"}, commands)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "docs/cpu/bench-attention.csv"), nil, 0o644))
+	_, err = cpuCommands(dir)
+	require.EqualError(t, err, "docs/cpu/README.md has no command of mlxgrad bench for bench-attention.csv")
+}
+
 // Every operation of package ops, and every operation of the comparison, has a page.
 func TestEveryOperationHasAPage(t *testing.T) {
 	var functions, suites []string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 )
@@ -54,7 +55,7 @@ func (f files) accuracy(out *bytes.Buffer, o operation, errs []record) error {
 	fmt.Fprintf(out, "\n## Accuracy\n\n%s\n\n", picture("docs/ops", name, "Our largest errors over MLX's, below the limit"))
 	fmt.Fprintf(out, "Each point is a result of a case in the sample of `mlxgrad parity` on a CPU ([parity.csv](../cpu/parity.csv)):"+
 		" %d of %d rows\npass. Points below the line pass the [accuracy rule](../accuracy.md#the-rule)."+
-		" Errors below %g and above\n%g are drawn at these.",
+		" Values below %g\nare drawn at %[3]g, and values above %[4]g at %[4]g.",
 		passed, rows, least, greatest)
 	if undrawn > 0 {
 		fmt.Fprintf(out, " %d rows without a\nvalid gradient of MLX, or with zeros or infinities, are not drawn.", undrawn)
@@ -69,26 +70,51 @@ const least, greatest = 1e-3, 1e2
 
 func clamp(v float64) float64 { return min(max(v, least), greatest) }
 
-// speed writes the figure of ratios, if the operation was timed on a GPU.
-func (f files) speed(out *bytes.Buffer, o operation, ratios []ratio) error {
-	var of []ratio
-	for _, r := range ratios {
-		if slices.Contains(o.suites, r.op) {
-			of = append(of, r)
-		}
-	}
+// A timing is the source of a figure of ratios.
+type timing struct {
+	name, device string
+	remark       string            // how the ratios were measured
+	commands     map[string]string // commands to name on the page, by the files that they wrote
+	ratios       []ratio
+}
+
+// speed writes a figure for each timing that has the operation, and counts the ratios above 1.
+func (f files) speed(out *bytes.Buffer, o operation, timings []timing) error {
 	out.WriteString("\n## Speed\n\n")
-	if len(of) == 0 {
+	figures := 0
+	for _, from := range timings {
+		var of []ratio
+		var commands []string
+		faster := 0
+		for _, r := range from.ratios {
+			if !slices.Contains(o.suites, r.op) {
+				continue
+			}
+			of = append(of, r)
+			if r.value > 1 {
+				faster++
+			}
+			if c := from.commands[r.file]; c != "" {
+				commands = append(commands, fmt.Sprintf("`%s` wrote [%s](../cpu/%[2]s).\n", c, r.file))
+			}
+		}
+		if len(of) == 0 {
+			continue
+		}
+		name := from.name + "-" + o.file
+		if err := f.ratioFigure(name, of, func(r ratio) string { return r.caseName }); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s\n\n%s\n%sOurs are faster than MLX's in %d of %d rows.\n\n",
+			picture("docs/ops", name, "MLX's time divided by ours for each case on "+from.device),
+			from.remark, strings.Join(slices.Compact(commands), ""), faster, len(of))
+		figures++
+	}
+	if figures == 0 {
 		out.WriteString("The benchmarks do not time this operation. [Benchmarks](../benchmarks.md) has the others.\n")
-		return nil
+	} else {
+		out.WriteString("[Benchmarks](../benchmarks.md) compares all operations.\n")
 	}
-	name := "speed-" + o.file
-	if err := f.ratioFigure(name, of, func(r ratio) string { return r.caseName }); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%s\n\nGradients on one NVIDIA H200 or H100, TF32 on. [The files](../h200/README.md) have the times and "+
-		"commands; [Benchmarks](../benchmarks.md#cpu)\nhas those of a CPU.\n",
-		picture("docs/ops", name, "MLX's time divided by ours for each case"))
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/internal/faults"
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
 var update = flag.Bool("update", false, "write docs/mlx-faults.md")
@@ -61,15 +62,7 @@ func TestSnippets(t *testing.T) {
 	long.Only(t, "installs three versions of MLX with pip and runs every snippet")
 	for _, version := range faults.Checked {
 		t.Run(version, func(t *testing.T) {
-			dir := t.TempDir()
-			python := filepath.Join(dir, "bin", "python")
-			for _, command := range [][]string{
-				{"python3", "-m", "venv", dir},
-				{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "mlx[cpu]==" + version},
-			} {
-				out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
-				require.NoError(t, err, "%s", out)
-			}
+			python := mlxtest.Python(t, version)
 			out, err := exec.CommandContext(t.Context(), python, "snippets/try.py").Output()
 			require.NoError(t, err, "%s", out)
 			states := map[string]string{}

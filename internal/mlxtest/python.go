@@ -1,0 +1,27 @@
+package mlxtest
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
+)
+
+// Python returns the path of a Python with a version of MLX, on Linux for CPUs. pip installs MLX into a folder of the
+// test.
+func Python(t testing.TB, version string) string {
+	t.Helper()
+	dir := t.TempDir()
+	python := filepath.Join(dir, "bin", "python")
+	for _, command := range [][]string{
+		{skip.Program(t, skip.Python), "-m", "venv", dir},
+		{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "mlx[cpu]==" + version},
+	} {
+		out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	return python
+}
