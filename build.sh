@@ -122,7 +122,7 @@ cuda_headers() {
 # need_clang sets clangxx to the name of clang++, with which tests check the address spaces of Metal sources.
 need_clang() {
   local name
-  for name in clang++ clang++-{20,19,18,17,16,15,14}; do
+  for name in clang++ clang++-{22..14}; do
     clangxx=$name
     if command -v "$name" >/dev/null; then return 0; fi
   done

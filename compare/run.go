@@ -26,14 +26,14 @@ type Options struct {
 	Done func(rows []report.Row)
 }
 
-// Run compares the gradients of ops on the current default device. It continues after a failure and records it in the
-// report; a case without Inputs, Ours or a Reference is a failure. If ctx ends, Run stops after the current case and
-// the report is incomplete. No other goroutine may launch kernels at the same time, because Run counts all launches.
+// Run compares the gradients of ops on the current device. It continues after a failure and records it in the report; a
+// case without Inputs, Ours or a Reference is a failure. If ctx ends, Run stops after the current case and the report is
+// incomplete. No other goroutine may launch kernels at the same time, because Run counts all launches.
 func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 	out := &report.Report{
 		MLX:      mlxc.Version(),
 		MLXC:     mlxc.CVersion(),
-		Device:   mlxc.DefaultDevice().String(),
+		Device:   mlxc.CurrentDevice().String(),
 		Executor: customkernels.ExecutorName(),
 		TF32:     arrays.TF32(),
 	}

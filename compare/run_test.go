@@ -313,3 +313,10 @@ func TestOtherKindsOfOperands(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestOtherKindsOfOperands)
+
+// The report names the device on which the caller runs operations, not the default device.
+func TestRunNamesTheCurrentDevice(t *testing.T) {
+	mlxc.WithPlaceholderGPU(func() {
+		require.Equal(t, "gpu", Run(t.Context(), nil, Options{}).Device)
+	})
+}

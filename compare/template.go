@@ -3,6 +3,7 @@ package compare
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 )
@@ -103,7 +104,8 @@ func (c Case) fits(tr trial) error {
 		case name != cotangents && !slices.Contains(inputs, name):
 			return fmt.Errorf("there is no input %s", name)
 		case !slices.Contains(layouts(), layout):
-			return fmt.Errorf("%s:%s: %q is neither a name of values nor a layout; the layouts are %v", name, layout, layout, layouts())
+			return fmt.Errorf("%s:%s: %q is neither a layout nor a name of values; the layouts are %v, and the values %v",
+				name, layout, layout, layouts(), slices.Sorted(maps.Keys(namedValues())))
 		}
 	}
 	return nil

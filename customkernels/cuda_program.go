@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/nvrtc"
@@ -72,8 +71,13 @@ func cudaCompiler() (*nvrtc.Compiler, nvrtc.Target, error) {
 	return g.compiler, g.target, nil
 }
 
-// computeCapability returns the compute capability of the first NVIDIA GPU.
+var foundCapability atomic.Pointer[[2]int]
+
+// computeCapability returns the compute capability of the first NVIDIA GPU. Only success is cached.
 func computeCapability() (major, minor int, err error) {
+	if c := foundCapability.Load(); c != nil {
+		return c[0], c[1], nil
+	}
 	info, err := mlxc.GPU.Info(0)
 	if err != nil {
 		return 0, 0, err
@@ -83,13 +87,13 @@ func computeCapability() (major, minor int, err error) {
 	if !okMajor || !okMinor {
 		return 0, 0, errors.New("MLX does not report the GPU's compute capability")
 	}
+	foundCapability.Store(&[2]int{major, minor})
 	return major, minor, nil
 }
 
 // HasWarpgroups reports whether kernels on the first GPU can use the matrix instructions of a warpgroup (wgmma), and so
-// tiles of 128 lanes. It is true for compute capability 9.0, for which kernels are compiled as sm_90a. The first result
-// is cached.
-var HasWarpgroups = sync.OnceValue(func() bool {
+// tiles of 128 lanes. It is true for compute capability 9.0, for which kernels are compiled as sm_90a.
+func HasWarpgroups() bool {
 	major, minor, err := computeCapability()
 	return err == nil && major == 9 && minor == 0
-})
+}

@@ -192,7 +192,7 @@ func TestWrongLaunches(t *testing.T) {
 		{"outputs missing", with(func(l *Launch) { l.Outputs = nil }), arrays{x, two}, "0 outputs, want 1: [y]"},
 		{"an output's dtype", with(func(l *Launch) { l.Outputs[0].DType = mlxc.Int32 }), arrays{x, two}, "the output y is declared T"},
 		{"an output without dtype", with(func(l *Launch) { l.Outputs[0].DType = mlxc.Invalid }), arrays{x, two}, "y"},
-		{"an output shape that overflows", with(func(l *Launch) { l.Outputs[0].Shape = []int{1 << 30, 1 << 30, 1 << 10} }), arrays{x, two}, "more elements than memory can"},
+		{"an output shape that overflows", with(func(l *Launch) { l.Outputs[0].Shape = []int{1 << 30, 1 << 30, 1 << 10} }), arrays{x, two}, "exceeds the address space"},
 		{"a negative output shape", with(func(l *Launch) { l.Outputs[0].Shape = []int{-1} }), arrays{x, two}, "negative axis"},
 		{"threads", with(func(l *Launch) { l.Threadgroup = [3]int{64, 32} }), arrays{x, two}, "at most 1024"},
 		{"threads that overflow", with(func(l *Launch) { l.Threadgroup = [3]int{1 << 31, 1 << 31, 1 << 31} }), arrays{x, two}, "at most 1024"},

@@ -45,7 +45,7 @@ kernel void f(device float* y [[buffer(0)]], uint i [[thread_position_in_grid]])
 		launch, sanitize string // parts of the errors
 	}{
 		{[]int{-1}, "a negative axis", "a negative axis"},
-		{[]int{1<<31 - 1, 1<<31 - 1, 4}, "more elements than memory can", "larger than 1 TiB"},
+		{[]int{1<<31 - 1, 1<<31 - 1, 4}, "exceeds the address space", "larger than 1 TiB"},
 	} {
 		l := Launch{Grid: [3]int{1}, Outputs: []mlxc.Output{{Shape: c.shape, DType: mlxc.Float32}}}
 		for range 2 {

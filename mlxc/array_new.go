@@ -18,11 +18,7 @@ func FromSlice[T Element](data []T, shape ...int) *Array {
 		shape = []int{len(data)}
 	}
 	d := dtypeOf[T]()
-	n, err := checkShape(d, shape)
-	if err == nil && n != len(data) {
-		err = fmt.Errorf("the shape %s holds %d elements, the slice has %d", shapeText(shape), n, len(data))
-	}
-	if err != nil {
+	if err := checkSlice(d, shape, len(data)); err != nil {
 		return invalid(shapeError("FromSlice", err, []DType{d}, slices.Clone(shape)))
 	}
 	return newLeaf("FromSlice", unsafe.Pointer(unsafe.SliceData(data)), shape, d)
@@ -89,11 +85,20 @@ func checkShape(d DType, shape []int) (int, error) {
 			return 0, fmt.Errorf("the shape %s has an axis above 2³¹−1", shapeText(shape))
 		}
 		if axis != 0 && n > maxBytes/d.Size()/axis {
-			return 0, fmt.Errorf("the shape %s holds more elements than memory can", shapeText(shape))
+			return 0, fmt.Errorf("the shape %s exceeds the address space", shapeText(shape))
 		}
 		n *= axis
 	}
 	return n, nil
+}
+
+// checkSlice returns an error unless the shape passes checkShape and holds n elements.
+func checkSlice(d DType, shape []int, n int) error {
+	size, err := checkShape(d, shape)
+	if err == nil && size != n {
+		err = fmt.Errorf("the shape %s holds %d elements, the slice has %d", shapeText(shape), size, n)
+	}
+	return err
 }
 
 // checkNew checks the dtype and the shape of a new array.
@@ -142,10 +147,7 @@ func FromSliceNoCopy[T Element](data []T, shape ...int) *Array {
 		shape = []int{len(data)}
 	}
 	d := dtypeOf[T]()
-	n, err := checkShape(d, shape)
-	if err == nil && n != len(data) {
-		err = fmt.Errorf("the shape %s holds %d elements, the slice has %d", shapeText(shape), n, len(data))
-	}
+	err := checkSlice(d, shape, len(data))
 	if err == nil {
 		err = Check()
 	}

@@ -33,13 +33,18 @@ func (d Device) Available() bool {
 	return (d == CPU || d == GPU) && C.mlxg_device_stream(C.int(d)) != nil
 }
 
+// noDevice is the error of an operation on a device that is not available.
+func noDevice(op string, d Device) error {
+	return opError(op, fmt.Errorf("this machine or this build of MLX has no device %v", d))
+}
+
 // DefaultDevice returns the device on which operations run by default: the GPU if there is one.
 func DefaultDevice() Device { return Device(C.mlxg_default_device()) }
 
 // SetDefaultDevice sets the default device of the process.
 func SetDefaultDevice(d Device) error {
 	if !d.Available() || C.mlxg_set_default_device(C.int(d)) != 0 {
-		return opError("SetDefaultDevice", fmt.Errorf("this machine or this build of MLX has no device %v", d))
+		return noDevice("SetDefaultDevice", d)
 	}
 	return nil
 }
@@ -79,7 +84,7 @@ func CurrentBackend() Backend {
 // an error and does not run f.
 func WithDevice(d Device, f func()) error {
 	if !d.Available() {
-		return opError("WithDevice", fmt.Errorf("this machine or this build of MLX has no device %v", d))
+		return noDevice("WithDevice", d)
 	}
 	withStream(C.mlxg_device_stream(C.int(d)), f)
 	return nil

@@ -104,15 +104,15 @@ func TestWrongOperations(t *testing.T) {
 		},
 		"a broadcast beyond 64 bits": {
 			mlxc.Where(zeros(huge, 1, 1), zeros(huge, 1), zeros(huge)),
-			[]string{"where", "holds more elements than memory can"},
+			[]string{"where", "exceeds the address space"},
 		},
 		"outer products beyond memory": {
 			zeros(huge).Outer(zeros(huge)),
-			[]string{"outer", "holds more elements than memory can"},
+			[]string{"outer", "exceeds the address space"},
 		},
 		"broadcast_arrays beyond memory": {
 			mlxc.BroadcastArrays(zeros(huge, 1), zeros(huge))[1],
-			[]string{"broadcast_arrays", "holds more elements than memory can"},
+			[]string{"broadcast_arrays", "exceeds the address space"},
 		},
 		"many parts of an empty axis": {
 			none.Split(math.MaxInt32, 0)[0],

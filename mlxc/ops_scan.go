@@ -1,8 +1,9 @@
 package mlxc
 
-import "math"
-
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Scans return, for every element, a reduction of the elements up to it along an axis. The scan of an empty array is
 // empty. Negative axes count from the end.

@@ -4,11 +4,37 @@ package mlxc
 import "C"
 
 import (
-	"fmt"
 	"runtime"
 	"strings"
 	"unsafe"
 )
+
+// Stream is a queue of work on a device. Work on one stream runs in order; MLX orders work on different streams by data
+// dependencies. Methods of a nil *Stream use the calling goroutine's current stream; WithStream(nil, f) selects the
+// default stream.
+type Stream struct {
+	ctx unsafe.Pointer
+}
+
+// NewStream makes a stream that any goroutine may use. A stream lives as long as the process.
+func NewStream(d Device) (*Stream, error) {
+	if !d.Available() {
+		return nil, noDevice("NewStream", d)
+	}
+	var s streamHandle
+	if e := C.mlxg_stream_new(&s, C.int(d)); e != nil {
+		return nil, opError("NewStream", takeError(e))
+	}
+	return &Stream{s}, nil
+}
+
+// WithStream runs f. Operations that f calls on the same goroutine run on s, or on the default stream if s is nil.
+func WithStream(s *Stream, f func()) {
+	if s == nil {
+		s = &Stream{}
+	}
+	withStream(s.ctx, f)
+}
 
 // handle returns the stream's handle, or nil for a nil stream. The C functions that it is passed to read nil as the
 // calling thread's current stream.
@@ -92,33 +118,6 @@ func StreamNames() ([]string, error) {
 		return nil, opError(op, takeError(e))
 	}
 	return strings.Split(strings.TrimSpace(takeString(names)), "\n"), nil
-}
-
-// Stream is a queue of work on a device. Work on one stream runs in order; MLX orders work on different streams by data
-// dependencies. Methods of a nil *Stream use the calling goroutine's current stream; WithStream(nil, f) selects the
-// default stream.
-type Stream struct {
-	ctx unsafe.Pointer
-}
-
-// NewStream makes a stream that any goroutine may use. A stream lives as long as the process.
-func NewStream(d Device) (*Stream, error) {
-	if !d.Available() {
-		return nil, opError("NewStream", fmt.Errorf("this machine or this build of MLX has no device %v", d))
-	}
-	var s streamHandle
-	if e := C.mlxg_stream_new(&s, C.int(d)); e != nil {
-		return nil, opError("NewStream", takeError(e))
-	}
-	return &Stream{s}, nil
-}
-
-// WithStream runs f. Operations that f calls on the same goroutine run on s, or on the default stream if s is nil.
-func WithStream(s *Stream, f func()) {
-	if s == nil {
-		s = &Stream{}
-	}
-	withStream(s.ctx, f)
 }
 
 // streamHandle is the ctx of an mlx_stream. As the current stream, nil stands for the default stream.

@@ -74,10 +74,11 @@ func checkLike(name string, a, x *mlxc.Array) error {
 	return nil
 }
 
-// uint32Arg returns n as a scalar argument of a kernel. It is an invalid array if n does not fit 32 bits.
+// uint32Arg returns n as a scalar argument of a kernel. It is an invalid array if n is negative or
+// does not fit 32 bits.
 func uint32Arg(n int) *mlxc.Array {
-	if n > math.MaxUint32 {
-		return mlxc.InvalidArray(fmt.Errorf("a size is %d; it must fit 32 bits: split the arrays", n))
+	if n < 0 || n > math.MaxUint32 {
+		return mlxc.InvalidArray(fmt.Errorf("a size is %d; it must be from 0 to 2³²−1: split the arrays", n))
 	}
 	return customkernels.Constant(uint32(n))
 }

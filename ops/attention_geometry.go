@@ -60,7 +60,7 @@ func forwardGroupsPerCore(b mlxc.Backend, dtype mlxc.DType, width int) int {
 
 // attentionGeometry is the launch geometry of an attention kernel, in the terms of attention.h.
 type attentionGeometry struct {
-	lanes, simdgroups int  // lanes is 128 if tiles belong to warpgroups
+	lanes, simdgroups int  // lanes is warpgroupLanes if tiles belong to warpgroups
 	paired            bool // pairs of simdgroups share rows
 	blockM, blockN    int
 	memory            int // Launch.ThreadgroupMemory
@@ -129,6 +129,9 @@ func (g attentionGeometry) groups(length, sequences int) int {
 // fitsWarpgroup reports whether the tiles of a warpgroup support rows of this width.
 func fitsWarpgroup(width int) bool { return width == 64 || width == 128 }
 
+// warpgroupLanes is LANES of kernels whose tiles belong to warpgroups.
+const warpgroupLanes = 128
+
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes. A tile has 64 rows
 // of 16-bit elements. Panels of 64 rows are double-buffered in dynamic shared memory. A threadgroup is one warpgroup:
 // several threadgroups on a core hide each other's barriers and exponentials. The core's registers limit their number:
@@ -137,16 +140,16 @@ func fitsWarpgroup(width int) bool { return width == 64 || width == 128 }
 // gradients of scores.
 func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionGeometry {
 	const (
-		lanes, rows   = 128, 64
+		rows          = 64
 		coreRegisters = 512
 		addresses     = 24
 		variables     = 8 << 10 // bytes of smaller variables
 	)
 	panels := 2 * rows * (headDim + valueDim) * 2
-	g := attentionGeometry{lanes: lanes, simdgroups: 1, blockM: rows, blockN: rows, memory: panels + variables}
-	held := rows * (footprint.inputs/2 + footprint.accumulators) / lanes
+	g := attentionGeometry{lanes: warpgroupLanes, simdgroups: 1, blockM: rows, blockN: rows, memory: panels + variables}
+	held := rows * (footprint.inputs/2 + footprint.accumulators) / warpgroupLanes
 	if footprint.storedInputs {
-		held = rows * footprint.accumulators / lanes
+		held = rows * footprint.accumulators / warpgroupLanes
 		g.memory += rows * (headDim + valueDim) * 2
 	}
 	scores := rows * 3 / 4

@@ -117,7 +117,7 @@ func embeddingForward(on target, weight, ids *mlxc.Array) *mlxc.Array {
 	tokens, width := ids.Size(), weight.Dim(1)
 	unsigned := unsignedIDs(ids)
 	defer unsigned.Free()
-	g := shareGeometryFor(on.backend, weight.DType(), tokens, width)
+	g := embeddingGeometryFor(on.backend, weight.DType(), tokens, width)
 	n := uint32Args(tokens, weight.Dim(0), width, g.threadsPerRow)
 	return on.launch(embeddingKernels.kernel("embedding"), customkernels.Launch{
 		Grid:        [3]int{g.grid},

@@ -65,8 +65,8 @@ func sumRuns(on target, dy, keys *mlxc.Array, slots int) *mlxc.Array {
 	tokens, width := keys.Size(), dy.Dim(-1)
 	segment := segmentTokens(tokens)
 	segments := tokens / segment
-	bySlot := shareGeometryFor(on.backend, dy.DType(), slots, width)
-	bySegment := shareGeometryFor(on.backend, dy.DType(), segments, width)
+	bySlot := embeddingGeometryFor(on.backend, dy.DType(), slots, width)
+	bySegment := embeddingGeometryFor(on.backend, dy.DType(), segments, width)
 	n := uint32Args(tokens, slots, segment, segments, width, bySlot.threadsPerRow)
 	tokenCount, slotCount, segmentLength, segmentCount, widthCount, threadCount := n[0], n[1], n[2], n[3], n[4], n[5]
 	template := embeddingSumTemplate{embeddingTemplate{dy.DType(), bySlot.vec}, bySlot.vecsPerThread}.args()

@@ -2,9 +2,9 @@ package ops
 
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
-// gatherTuning holds the tuning of the embedding kernels by backend. Their threads do not communicate. Neighboring
+// embeddingTuning holds the tuning of the embedding kernels by backend. Their threads do not communicate. Neighboring
 // threads share a row of the table; each processes a few vectors of the row.
-var gatherTuning = map[mlxc.Backend]struct {
+var embeddingTuning = map[mlxc.Backend]struct {
 	threads          int // per threadgroup
 	vecBytes         int // of a vector
 	vecsPerThread    int
@@ -22,23 +22,23 @@ var gatherTuning = map[mlxc.Backend]struct {
 	mlxc.BackendCUDA: {threads: 256, vecBytes: 16, vecsPerThread: 2, minThreadsPerRow: 8, maxRows: 1 << 18},
 }
 
-// shareGeometry is the launch geometry of a kernel whose threads share rows.
-type shareGeometry struct {
+// embeddingGeometry is the launch geometry of an embedding kernel.
+type embeddingGeometry struct {
 	grid, threads      int // threads of the grid and of a threadgroup
 	vec, vecsPerThread int
 	threadsPerRow      int
 }
 
-// shareGeometryFor returns the geometry for rows of `width` elements.
-func shareGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) shareGeometry {
-	t := gatherTuning[backend]
+// embeddingGeometryFor returns the geometry for rows of `width` elements.
+func embeddingGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) embeddingGeometry {
+	t := embeddingTuning[backend]
 	vec := t.vecBytes / dtype.Size()
 	if backend == mlxc.BackendCPU {
 		vec = t.vecBytes / mlxc.Float32.Size() // the dtype of the sums
 	}
 	vecs := ceilDiv(width, vec)
 	threadsPerRow := max(ceilDiv(vecs, t.vecsPerThread), min(vecs, t.minThreadsPerRow))
-	return shareGeometry{
+	return embeddingGeometry{
 		grid:          min(rows, t.maxRows) * threadsPerRow,
 		threads:       t.threads,
 		vec:           vec,

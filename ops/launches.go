@@ -104,8 +104,7 @@ func KernelLaunches(set CaseSet) []KernelLaunch {
 					}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
-						ofWarpgroups := launch.ThreadgroupMemory > 0 // no other launch sets it
-						if ofWarpgroups == warpgroups && !slices.ContainsFunc(list[start:], l.alike) {
+						if ofWarpgroups(launch) == warpgroups && !slices.ContainsFunc(list[start:], l.alike) {
 							list = append(list, l)
 						}
 						l.index++
@@ -116,6 +115,11 @@ func KernelLaunches(set CaseSet) []KernelLaunch {
 		}
 	}
 	return list
+}
+
+// ofWarpgroups reports whether the tiles of a launch belong to warpgroups.
+func ofWarpgroups(launch customkernels.Launch) bool {
+	return slices.Contains(launch.Template, mlxc.TemplateArg{Name: "LANES", Value: warpgroupLanes})
 }
 
 // alike reports whether two launches of a case have the same kernel and parameters, and also either the same position

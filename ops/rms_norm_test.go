@@ -286,9 +286,11 @@ func TestRMSNormFromManyGoroutines(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRMSNormFromManyGoroutines)
 
-// A number of rows that does not fit the kernels' 32-bit arguments is an error.
+// A number that does not fit the kernels' 32-bit arguments is an error.
 func TestRowsBeyond32BitsAreRefused(t *testing.T) {
 	x := mlxc.Zeros(mlxc.Float16, 1<<17, 1<<16, 1) // never evaluated
 	_, _, err := mlxc.VJP(norm(false, 1e-5, RMSNorm), arrays{x}, arrays{x})
-	require.ErrorContains(t, err, "a size is 8589934592; it must fit 32 bits")
+	require.ErrorContains(t, err, "a size is 8589934592; it must be from 0 to 2³²−1")
+	require.ErrorContains(t, uint32Arg(-1).Err(), "a size is -1; it must be from 0 to 2³²−1")
+	require.NoError(t, uint32Arg(1<<32-1).Err())
 }

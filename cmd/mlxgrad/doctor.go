@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"regexp"
 	"runtime"
 	"strings"
@@ -16,15 +15,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare/suite"
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/cli"
+	"github.com/mlxgrad/mlxgrad/internal/cxx"
 	"github.com/mlxgrad/mlxgrad/internal/library"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// The oldest compilers in the tests of the kernels.
-const (
-	oldestGCC   = 12
-	oldestClang = 14
-)
+// oldestGCC is the oldest GCC in the tests of the kernels.
+const oldestGCC = 12
 
 func newDoctor() *cobra.Command {
 	return cli.Verb(&cobra.Command{
@@ -147,7 +144,7 @@ func hostCompiler() finding {
 	compiler, err := customkernels.HostCompiler()
 	if err != nil {
 		f.found = "without it kernels do not run on a CPU, and gradients fall back to MLX's: " + err.Error()
-		f.remedy = fmt.Sprintf("install GCC %d or clang %d or later (%s), or set CXX", oldestGCC, oldestClang, install("g++"))
+		f.remedy = fmt.Sprintf("install GCC %d or clang %d or later (%s), or set CXX", oldestGCC, cxx.OldestClang, install("g++"))
 		return f
 	}
 	f.found = compiler
@@ -156,19 +153,12 @@ func hostCompiler() finding {
 
 // clang describes the compiler of the address-space check, where it stands in for Apple's compiler.
 func clang() finding {
-	f := finding{what: "clang"}
-	names := []string{"clang++", "clang"}
-	for version := 20; version >= oldestClang; version-- {
-		names = append(names, fmt.Sprintf("clang-%d", version))
-	}
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			f.found = path
-			return f
-		}
+	f := finding{what: "clang", found: cxx.FindClang("clang++", "clang")}
+	if f.found != "" {
+		return f
 	}
 	f.found = "without it \"mlxgrad sanitize\" does not check address spaces"
-	f.remedy = fmt.Sprintf("install clang %d or later (%s)", oldestClang, install("clang"))
+	f.remedy = fmt.Sprintf("install clang %d or later (%s)", cxx.OldestClang, install("clang"))
 	return f
 }
 

@@ -67,22 +67,40 @@ func (r *Report) Encode(w io.Writer) error {
 	}{kindParity, &whole})
 }
 
-// Decode reads a report that [Report.Encode] wrote.
-func Decode(r io.Reader) (*Report, error) {
-	var out Report
-	if err := json.NewDecoder(r).Decode(&out); err != nil {
+// Decode reads a report that [Report.Encode] wrote. It returns an error for another kind of result.
+func Decode(r io.Reader) (*Report, error) { return decode[Report](r, kindParity) }
+
+// DecodeBench reads a report that [Bench.Encode] wrote. It returns an error for another kind of result.
+func DecodeBench(r io.Reader) (*Bench, error) { return decode[Bench](r, kindBench) }
+
+func decode[T any](r io.Reader, kind string) (*T, error) {
+	data, found, err := readKind(r)
+	if err != nil {
+		return nil, err
+	}
+	if found != kind {
+		return nil, fmt.Errorf("reading a report: its kind is %q; it must be %q", found, kind)
+	}
+	out := new(T)
+	if err := json.Unmarshal(data, out); err != nil {
 		return nil, fmt.Errorf("reading a report: %w", err)
 	}
-	return &out, nil
+	return out, nil
 }
 
-// DecodeBench reads a report that [Bench.Encode] wrote.
-func DecodeBench(r io.Reader) (*Bench, error) {
-	var out Bench
-	if err := json.NewDecoder(r).Decode(&out); err != nil {
-		return nil, fmt.Errorf("reading a report: %w", err)
+// readKind reads the JSON of a result and returns it with its kind.
+func readKind(r io.Reader) (data []byte, kind string, err error) {
+	data, err = io.ReadAll(r)
+	var head struct {
+		Kind string `json:"kind"`
 	}
-	return &out, nil
+	if err == nil {
+		err = json.Unmarshal(data, &head)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("reading a report: %w", err)
+	}
+	return data, head.Kind, nil
 }
 
 // WriteFile writes the report as JSON to path. After a failure path is unchanged.

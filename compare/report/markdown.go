@@ -25,7 +25,7 @@ func writeMarkdown(w io.Writer, p page) error {
 			out.markdownTable(t)
 		}
 	}
-	out.notes("Not compared with MLX", p.Faults)
+	out.notes(p.FaultsTitle, p.Faults)
 	return out.err
 }
 

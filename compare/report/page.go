@@ -17,7 +17,9 @@ type page struct {
 	Failures []note
 	Legend   string // the meaning of the tables' columns
 	Tables   []table
-	Faults   []note // rows that are not compared with MLX
+	Faults   []note // rows in which MLX has no valid gradient or timing
+	// FaultsTitle is the heading of Faults.
+	FaultsTitle string
 }
 
 // A note is a text about the rows that its title names.
@@ -62,7 +64,8 @@ func (r *Report) page() page {
 		Plots:   r.plots(),
 		Legend: "Errors are against the float64 oracle. Floor: 2·eps·max|oracle|, an error that always passes. " +
 			"Ratio: (ours + floor) / (MLX + floor); below 1 our gradient is the more accurate.",
-		Tables: []table{r.summaryTable()},
+		Tables:      []table{r.summaryTable()},
+		FaultsTitle: "MLX's gradient is not valid",
 	}
 	p.addRun(r.TF32, r.Incomplete, len(r.Rows))
 	if r.Sample {
@@ -172,6 +175,7 @@ func (b *Bench) page() page {
 	}
 	p := page{
 		Title: "Gradients timed beside MLX's", Verdict: b.verdict(), Good: b.Succeeded(), Plots: b.plots(),
+		FaultsTitle: "Not compared with MLX",
 		Facts: []string{fmt.Sprintf("%s executor on %s, MLX %s, mlx-c %s, %s",
 			b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))},
 	}

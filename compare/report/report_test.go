@@ -111,8 +111,15 @@ func TestJSONOfNothing(t *testing.T) {
 }
 
 func TestDecodeRefusesOtherNumbers(t *testing.T) {
-	_, err := Decode(strings.NewReader(`{"rows":[{"max_err":"large"}]}`))
+	_, err := Decode(strings.NewReader(`{"kind":"parity","rows":[{"max_err":"large"}]}`))
 	require.ErrorContains(t, err, "large")
+}
+
+func TestDecodeRefusesOtherKinds(t *testing.T) {
+	_, err := Decode(strings.NewReader(`{"kind":"bench"}`))
+	require.EqualError(t, err, `reading a report: its kind is "bench"; it must be "parity"`)
+	_, err = DecodeBench(strings.NewReader(`{"rows":[]}`))
+	require.EqualError(t, err, `reading a report: its kind is ""; it must be "bench"`)
 }
 
 func TestWriteFileReplacesWhole(t *testing.T) {

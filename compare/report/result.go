@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,23 +34,17 @@ const (
 
 // Read reads the JSON of either kind of result.
 func Read(r io.Reader) (Result, error) {
-	data, err := io.ReadAll(r)
+	data, kind, err := readKind(r)
 	if err != nil {
-		return nil, fmt.Errorf("reading a report: %w", err)
+		return nil, err
 	}
-	var head struct {
-		Kind string `json:"kind"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("reading a report: %w", err)
-	}
-	switch head.Kind {
+	switch kind {
 	case kindParity:
 		return Decode(bytes.NewReader(data))
 	case kindBench:
 		return DecodeBench(bytes.NewReader(data))
 	}
-	return nil, fmt.Errorf("reading a report: its kind is %q; it must be %q or %q", head.Kind, kindParity, kindBench)
+	return nil, fmt.Errorf("reading a report: its kind is %q; it must be %q or %q", kind, kindParity, kindBench)
 }
 
 // Format is a format of [Write].

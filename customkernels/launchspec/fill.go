@@ -55,6 +55,9 @@ func parseFill(text string, in Input) (Fill, error) {
 		}
 		return Fill{}, nil
 	case "iota":
+		if last := max(in.size()-1, 0); checkValue(float64(last), in.DType) != nil {
+			return Fill{}, fmt.Errorf("iota ends at %d, which %v cannot hold: use a wider dtype", last, in.DType)
+		}
 		return Fill{Kind: FillIota}, nil
 	case "zeros":
 		return Fill{Kind: FillValues, Values: []float64{0}}, nil

@@ -118,6 +118,8 @@ func TestBrokenLaunchDescriptions(t *testing.T) {
 		"x=int8:128":                         "128 does not fit int8: write an integer from -128 to 127",
 		"x=int64:0.5":                        "0.5 does not fit int64",
 		"x=bool:2":                           "2 does not fit bool",
+		"x=uint8[300]:iota":                  "iota ends at 299, which uint8 cannot hold",
+		"x=bool[3]:iota":                     "iota ends at 2, which bool cannot hold",
 		"x=int32:nan":                        "does not fit int32",
 		"y=out:float":                        `"float" is not a dtype`,
 		"y=out:float32[4]:zeros":             "an output has no values",
@@ -131,7 +133,7 @@ func TestBrokenLaunchDescriptions(t *testing.T) {
 
 func TestInputsOfDescriptions(t *testing.T) {
 	s := oneLaunch(t, "grid=1 threadgroup=1 y=out:float32[1] n=float32[1000] u=float64[1000]:uniform i=int64[1000] b=bool[100] "+
-		"r=int16[1000]:-3..3 k=uint8[4]:iota z=bfloat16[3]:zeros o=int32[2]:ones c=float16[2]:0.5 l=float32[2,2]:1,-2,inf,4e9 s=uint32:7 e=float32[0]")
+		"r=int16[1000]:-3..3 k=uint8[4]:iota v=uint8[256]:iota z=bfloat16[3]:zeros o=int32[2]:ones c=float16[2]:0.5 l=float32[2,2]:1,-2,inf,4e9 s=uint32:7 e=float32[0]")
 	arrays := map[string][]float64{}
 	for _, in := range s.Inputs {
 		a := in.Array(1)
@@ -165,6 +167,7 @@ func TestInputsOfDescriptions(t *testing.T) {
 		require.Contains(t, arrays["r"], v, "both ends are included")
 	}
 	require.Equal(t, []float64{0, 1, 2, 3}, arrays["k"])
+	require.EqualValues(t, 255, arrays["v"][255])
 	require.Equal(t, []float64{0, 0, 0}, arrays["z"])
 	require.Equal(t, []float64{1, 1}, arrays["o"])
 	require.Equal(t, []float64{0.5, 0.5}, arrays["c"])

@@ -117,7 +117,7 @@ func (s *checkerRun) finding(r *checker.Result, w checker.Finding, c Config) Fin
 		f.Threads[1] = s.thread(w.OtherGroup, w.OtherThread)
 	}
 	if f.Kind == FindingLimit {
-		f.Site = s.limitSite(r)
+		f.Site = s.limitSite()
 	}
 	f.Message = s.message(f, w, r)
 	return f
@@ -200,7 +200,7 @@ func (s *checkerRun) thread(group, thread int) ThreadID {
 }
 
 // limitSite returns the place of the first threadgroup variable, for findings about too much threadgroup memory.
-func (s *checkerRun) limitSite(r *checker.Result) Site {
+func (s *checkerRun) limitSite() Site {
 	for line, text := range strings.Split(s.source.Source, "\n") {
 		if threadgroupName.MatchString(text) {
 			if at, ok := s.kernel.loaded.Parsed.Locate(s.text, line+1-translate.HostLineShift); ok {

@@ -1,9 +1,11 @@
-// Package cxx reads the environment variable CXX, which names a C++ compiler.
+// Package cxx finds C++ compilers: the one that the environment variable CXX names, and clang on the PATH.
 package cxx
 
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -40,4 +42,27 @@ func split(text string) (words []string, err error) {
 		words = append(words, word)
 	}
 	return words, nil
+}
+
+// OldestClang is the oldest version of clang that is supported, and newestClang the newest whose name FindClang knows.
+const (
+	OldestClang = 14
+	newestClang = 22
+)
+
+// FindClang returns the path of the first of these programs of clang on the PATH, such as "clang++", or "". Names
+// without a version come first, then names such as "clang++-22", newest first.
+func FindClang(programs ...string) string {
+	names := slices.Clone(programs)
+	for version := newestClang; version >= OldestClang; version-- {
+		for _, program := range programs {
+			names = append(names, fmt.Sprintf("%s-%d", program, version))
+		}
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
 }

@@ -1,6 +1,8 @@
 package cxx
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,4 +26,16 @@ func TestCommand(t *testing.T) {
 	t.Setenv("CXX", `"/my tools/g++`)
 	_, err := Command()
 	require.EqualError(t, err, `CXX="/my tools/g++: the quote " is not closed`)
+}
+
+func TestFindClang(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	require.Empty(t, FindClang("clang++", "clang"))
+	// Each program that is added comes before the earlier ones.
+	for _, name := range []string{"clang-14", "clang++-14", "clang-22", "clang"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o700))
+		require.Equal(t, filepath.Join(dir, name), FindClang("clang++", "clang"))
+	}
+	require.Equal(t, filepath.Join(dir, "clang++-14"), FindClang("clang++"))
 }

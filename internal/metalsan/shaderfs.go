@@ -58,7 +58,7 @@ func openBelow(folder, name string) (fs.File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is no regular file")}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file")}
 	}
 	return root.Open(name)
 }

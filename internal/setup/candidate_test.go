@@ -136,6 +136,7 @@ func TestUnpackWithUnfitRules(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, unfit, 1)
 	require.ErrorContains(t, unfit[0], `"none" fits 0 places`)
+	require.ErrorContains(t, unfit[0], "bring third_party/mlx-c/patches/rules.json up to date")
 	dir, units := c.Sources()
 	require.Len(t, units, 4)
 	text, err := os.ReadFile(filepath.Join(dir, "mlx", "c", "ops.cpp"))

@@ -60,7 +60,7 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 	out, err := command(ctx, append(t.command[:len(t.command):len(t.command)], "--version")...).Output()
 	if err != nil {
 		if strings.ContainsAny(os.Getenv("CXX"), " \t") {
-			install += "; within CXX, a path with spaces stands in quotes"
+			install += "; within CXX, quote a path that contains spaces"
 		}
 		return nil, failf(install, "the C++ compiler %q cannot be run (%v)", strings.Join(t.command, " "), err)
 	}

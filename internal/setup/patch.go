@@ -20,6 +20,8 @@ type rule struct {
 	Find    string `json:"find"`
 	Replace string `json:"replace"`
 	Count   int    `json:"count"`
+
+	source string // the file with the rule
 }
 
 func readRules(sources fs.FS, file string) ([]rule, error) {
@@ -33,7 +35,9 @@ func readRules(sources fs.FS, file string) ([]rule, error) {
 	if err := dec.Decode(&rules); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
 	}
-	for _, r := range rules {
+	for i := range rules {
+		r := &rules[i]
+		r.source = file
 		if r.Name == "" || r.Files == "" || r.Find == "" || r.Count <= 0 {
 			return nil, fmt.Errorf("%s: rule %q lacks a field", filepath.Base(file), r.Name)
 		}
@@ -85,7 +89,7 @@ func (t sourceTree) apply(r rule) error {
 		}
 	}
 	if found != r.Count {
-		return failf("use the mlx-c version of the lock file, or bring third_party/mlx-c/patches/rules.json up to date",
+		return failf("use the mlx-c version of the lock file, or bring "+r.source+" up to date",
 			"patch %q fits %d places of the mlx-c sources where %d are expected", r.Name, found, r.Count)
 	}
 	return nil

@@ -15,7 +15,7 @@ func TestRuleAppliesExactly(t *testing.T) {
 		"mlx/c/untouched.h":  []byte("g();\n"),
 		"mlx/c/private/io.h": []byte("std::format(x)\n"),
 	}
-	r := rule{Name: "no format", Files: "mlx/c", Find: "f(e.what())", Replace: `f("%s", e.what())`, Count: 3}
+	r := rule{source: "patches/more.json", Name: "no format", Files: "mlx/c", Find: "f(e.what())", Replace: `f("%s", e.what())`, Count: 3}
 	require.NoError(t, tree.apply(r))
 	require.Equal(t, "f(\"%s\", e.what()); f(\"%s\", e.what());\n", string(tree["mlx/c/a.cpp"]))
 	require.Equal(t, "f(\"%s\", e.what());\n", string(tree["mlx/c/private/b.h"]))
@@ -23,7 +23,7 @@ func TestRuleAppliesExactly(t *testing.T) {
 
 	err := tree.apply(r)
 	require.EqualError(t, err, `patch "no format" fits 0 places of the mlx-c sources where 3 are expected: `+
-		"use the mlx-c version of the lock file, or bring third_party/mlx-c/patches/rules.json up to date")
+		"use the mlx-c version of the lock file, or bring patches/more.json up to date")
 
 	one := rule{Name: "one file", Files: "mlx/c/private/io.h", Find: "std::format(", Replace: "ours(", Count: 1}
 	require.NoError(t, tree.apply(one))

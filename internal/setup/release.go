@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"debug/buildinfo"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -195,18 +194,15 @@ func (s *setup) clean(name string) error { return os.RemoveAll(filepath.Join(s.t
 // lockRelease writes the lock file with the archives of a release. If that changes the file, lockRelease returns an
 // error with the next step.
 func (s *setup) lockRelease(lock lockFile) error {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(lock); err != nil {
+	var text strings.Builder
+	if err := encodeLock(&text, lock); err != nil {
 		return err
 	}
 	before, err := fs.ReadFile(s.sources, lockName)
-	if err != nil || bytes.Equal(before, text.Bytes()) {
+	if err != nil || string(before) == text.String() {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(s.repository(), filepath.FromSlash(lockName)), text.Bytes(),
+	if err := os.WriteFile(filepath.Join(s.repository(), filepath.FromSlash(lockName)), []byte(text.String()),
 		0o644); err != nil {
 		return err
 	}

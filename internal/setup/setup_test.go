@@ -320,7 +320,7 @@ func TestCompilerWithSpaces(t *testing.T) {
 	t.Setenv("CXX", `"`+tools+`/g++"`)
 	require.NoError(t, w.setup())
 	t.Setenv("CXX", tools+"/g++")
-	w.fails("within CXX, a path with spaces stands in quotes")
+	w.fails("within CXX, quote a path that contains spaces")
 	t.Setenv("CXX", `"`+tools+`/g++`)
 	w.fails("the quote \" is not closed")
 }

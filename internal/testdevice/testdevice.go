@@ -175,7 +175,7 @@ func run(ctx context.Context, names []string) (report string, err error) {
 			skipped++
 		}
 	}
-	report = fmt.Sprintf("%s\n%d tests and subtests ran on the GPU; %d of them skipped themselves",
+	report = fmt.Sprintf("%s\n%d tests and subtests ran on the GPU; %d of them were skipped",
 		bytes.ReplaceAll(out, []byte{0x16}, nil), len(ran), skipped)
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return ran[name] })
 	switch {

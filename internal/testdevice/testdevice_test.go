@@ -39,7 +39,7 @@ func TestEveryRegisteredTestRuns(t *testing.T) {
 	require.NoError(t, err, report)
 	require.Contains(t, report, "parallel 77", "the tests on the GPU have the -parallel of this process")
 	require.Contains(t, report, "--- SKIP: TestCPUOnly")
-	require.Contains(t, report, "2 tests and subtests ran on the GPU; 1 of them skipped themselves")
+	require.Contains(t, report, "2 tests and subtests ran on the GPU; 1 of them were skipped")
 
 	_, err = run(t.Context(), append(names, "TestThatWasRenamed"))
 	require.EqualError(t, err, `1 of 3 registered tests did not run on the GPU: ["TestThatWasRenamed"]`)

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/mlxgrad/mlxgrad/internal/cxx"
 )
 
 // clang runs clang++, from whose syntax trees and error messages the tool reads declarations and their uses.
@@ -22,14 +24,8 @@ type clang struct {
 
 // findClang returns the first clang++ on the PATH.
 func findClang(ctx context.Context) (clang, error) {
-	names := []string{"clang++"}
-	for version := 22; version >= 14; version-- {
-		names = append(names, fmt.Sprintf("clang++-%d", version))
-	}
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return clang{ctx, path}, nil
-		}
+	if path := cxx.FindClang("clang++"); path != "" {
+		return clang{ctx, path}, nil
 	}
 	return clang{}, errors.New("clang++ is not on the PATH: install clang 14 or later")
 }

@@ -41,7 +41,7 @@ char* oversized(const mlx::core::array& a) {
     return nullptr;
   }
   std::ostringstream text;
-  text << "the result " << a.dtype() << a.shape() << " holds more elements than memory can";
+  text << "the result " << a.dtype() << a.shape() << " exceeds the address space";
   return mlxg::error_text(text.str().c_str());
 }
 

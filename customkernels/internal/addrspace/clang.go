@@ -14,6 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/internal/cxx"
 )
 
 // The file names in #line directives, which tell clang's diagnostics for the parts of the input apart. A canary is a
@@ -32,14 +33,8 @@ type diagnostic struct {
 
 // Clang returns the path of clang, or [ErrNoClang].
 func Clang() (string, error) {
-	names := []string{"clang++", "clang"}
-	for version := 20; version >= 14; version-- {
-		names = append(names, fmt.Sprintf("clang-%d", version), fmt.Sprintf("clang++-%d", version))
-	}
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path, nil
-		}
+	if path := cxx.FindClang("clang++", "clang"); path != "" {
+		return path, nil
 	}
 	return "", ErrNoClang
 }

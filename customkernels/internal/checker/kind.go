@@ -3,8 +3,7 @@ package checker
 // Kind is the kind of a finding.
 type Kind uint32
 
-// The kinds of findings, in the order of worker/protocol.h. After a finding of a kind before Lockstep, Run does not
-// search for uninitialized local variables.
+// The kinds of findings, in the order of worker/protocol.h.
 const (
 	Race               Kind = iota // two unordered accesses to one element
 	Fence                          // a barrier whose flags omit the memory of two accesses

@@ -87,13 +87,16 @@ const grace = 5 * time.Second
 
 // Run runs a launch in a separate process, and blocks until the process ends. Goroutines may call it concurrently. A
 // crash or a timeout of the shader is a finding and not an error. An error means that the worker did not run, that it
-// rejected the launch, or that ctx ended.
+// rejected the launch, that a variant of the program did not compile, or that ctx ended. The result is nil then.
 func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 	r, err := p.run(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	return r, p.findUninitialized(ctx, l, r)
+	if err := p.findUninitialized(ctx, l, r); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // run is Run without the search for uninitialized local variables.

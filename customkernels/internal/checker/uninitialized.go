@@ -16,8 +16,7 @@ import (
 // differ or it does not finish, an instrumented program with zeros runs. Its worker compares its outputs with those
 // of the first run and reports the stores.
 func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result) error {
-	wrong := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind < Lockstep })
-	if wrong || r.Outputs == nil {
+	if r.Outputs == nil || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind.undefinedOutputs() }) {
 		return nil
 	}
 	l.Schedules = 1
@@ -46,6 +45,17 @@ func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result) er
 		}
 	}
 	return nil
+}
+
+// undefinedOutputs reports whether a launch with a finding of kind k may have outputs that depend on more than its
+// inputs and variables, so that comparing outputs says nothing about uninitialized variables.
+func (k Kind) undefinedOutputs() bool {
+	switch k {
+	case Race, Fence, DivergentBarrier, ShuffleInactive, DivergentMatrix, OutOfBounds, UninitializedRead, Deadlock, Limit,
+		Crash, Timeout:
+		return true
+	}
+	return false
 }
 
 // sameFromZero reports whether a program without instrumentation, whose variables begin with zero, gives these

@@ -59,3 +59,13 @@ func TestHugeNumbersAreNoFinding(t *testing.T) {
 		require.Empty(t, r.Findings, name)
 	}
 }
+
+// If the search for uninitialized variables fails, Run returns the error and no result.
+func TestFailedSearchForUninitializedVariables(t *testing.T) {
+	p, err := Build(t.Context(), body("y[i] = x[i] + 12345;"))
+	require.NoError(t, err)
+	p.text += "#error of the second program\n"
+	r, err := p.Run(t.Context(), launchOf(40))
+	require.ErrorContains(t, err, "of the second program")
+	require.Nil(t, r)
+}

@@ -83,14 +83,19 @@ typedef struct {
   size_t size;
 } output;
 
+// take fetches an output. If it fails, it returns NVRTC's result code and leaves data NULL.
 static int take(output* out, program p, int (*size)(program, size_t*), int (*get)(program, char*)) {
   int rc = size(p, &out->size);
   if (rc) return rc;
-  out->data = malloc(out->size + 1);
-  return get(p, out->data);
+  if (!(out->data = malloc(out->size + 1))) return 1;  // NVRTC_ERROR_OUT_OF_MEMORY
+  if ((rc = get(p, out->data))) {
+    free(out->data);
+    out->data = NULL;
+  }
+  return rc;
 }
 
-// compile returns NVRTC's result code. If NVRTC rejects the program, log holds its messages.
+// compile returns NVRTC's result code. If NVRTC rejects the program, log holds its messages, if there are any.
 static int compile(const api* f, const char* source, const char* name, int n, const char* const* options, int as_ptx,
                    output* code, output* log) {
   program p;
@@ -226,11 +231,14 @@ func (c *Compiler) compile(source, name string, options []string, ptx bool) (cod
 		C.free(unsafe.Pointer(messages.data))
 	}()
 	rc := C.compile(&c.api, csource, cname, C.int(len(texts)), unsafe.SliceData(texts), asPTX, &out, &messages)
-	if messages.data != nil {
-		return nil, strings.TrimRight(C.GoStringN(messages.data, C.int(messages.size)), "\x00"), nil
-	}
 	if rc != 0 {
-		return nil, "", c.failure("nvrtcCompileProgram", rc)
+		if messages.data != nil {
+			log = strings.TrimRight(C.GoStringN(messages.data, C.int(messages.size)), "\x00")
+		}
+		if log == "" {
+			err = c.failure("nvrtcCompileProgram", rc)
+		}
+		return nil, log, err
 	}
 	return C.GoBytes(unsafe.Pointer(out.data), C.int(out.size)), "", nil
 }

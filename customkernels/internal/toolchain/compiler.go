@@ -72,7 +72,7 @@ func findCompiler() (*compiler, error) {
 	if len(command) > 0 {
 		c, err := newCompiler(command)
 		if err != nil {
-			return nil, fmt.Errorf("%w (CXX=%s does not run: %w; within CXX, a path with spaces stands in quotes)",
+			return nil, fmt.Errorf("%w (CXX=%s does not run: %w; within CXX, quote a path that contains spaces)",
 				ErrNoCompiler, os.Getenv("CXX"), err)
 		}
 		return c, nil

@@ -114,7 +114,7 @@ func TestCXX(t *testing.T) {
 		require.Equal(t, number+1, c.starts(t, "kernel"), value)
 	}
 	for value, says := range map[string]string{
-		odd + "/g++":       "within CXX, a path with spaces stands in quotes",
+		odd + "/g++":       "within CXX, quote a path that contains spaces",
 		`"` + odd + `/g++`: "the quote \" is not closed",
 	} {
 		t.Setenv("CXX", value)

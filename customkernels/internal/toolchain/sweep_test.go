@@ -79,7 +79,7 @@ func TestCacheIsSwept(t *testing.T) {
 	require.Equal(t, first, look(), "cached files are swept once a day")
 	swept := filepath.Join(dir, "swept")
 	age(t, swept, 2*day)
-	require.Equal(t, want, look(), "on the next day")
+	require.Equal(t, want, look(), "two days later")
 
 	age(t, filepath.Join(dir, hash+".so"), 33*day)
 	age(t, filepath.Join(dir, hash+".key"), 33*day)

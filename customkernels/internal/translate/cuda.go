@@ -58,9 +58,9 @@ func CUDA(text string, dynamicMemory bool) (*CUDASource, error) {
 			out.Inputs = append(out.Inputs, cudaName(b.Name))
 		}
 	}
-	ending, scope := h.wrap()
+	ending, scope, obstacle := h.wrap()
 	if scope == "" {
-		return nil, h.ErrorAt(0, "the shader must be in the global namespace, where its names collide with CUDA's; "+
+		return nil, h.ErrorAt(obstacle, "the shader must be in the global namespace, where its names collide with CUDA's; "+
 			"remove :: before names, do not reopen namespace metal, and begin the code outside of #if")
 	}
 	out.scope = scope + "::"

@@ -20,7 +20,7 @@ func (h *rewriter) finish() (*HostSource, error) {
 	if out.Buffers, err = hostBuffers(kernel); err != nil {
 		return nil, err
 	}
-	ending, scope := h.wrap()
+	ending, scope, _ := h.wrap()
 	text := h.edits.Apply()
 	var b strings.Builder
 	b.WriteString("#include \"metal_host.h\"\n")
@@ -161,21 +161,21 @@ func (h *rewriter) needsFibers() bool {
 
 // wrap puts the text into a namespace within namespace metal, so that its names hide names of the C library (gamma,
 // y1, index). It returns the closing text and the name of the namespace. Both are empty for a text that depends on
-// being in the global namespace.
-func (h *rewriter) wrap() (ending, scope string) {
+// being in the global namespace, and obstacle is then the token that depends on it.
+func (h *rewriter) wrap() (ending, scope string, obstacle int) {
 	for i, t := range h.Tokens {
 		if t.Is("namespace") && h.At(i+1).Is("metal") && !h.At(i-1).Is("using") {
-			return "", ""
+			return "", "", i
 		}
 		if t.Is("::") && !h.At(i+1).Is("metal") {
 			if p := h.At(i - 1); p.Kind != msl.Identifier && !p.Is(">") || msl.ExpressionWords[p.Text] {
-				return "", ""
+				return "", "", i
 			}
 		}
 	}
 	at, ok := h.beforeCode()
 	if !ok {
-		return "", ""
+		return "", "", 0
 	}
 	// A function of the text with the name of one of Metal's is an overload: it must not hide Metal's functions.
 	declared, used := "", ""
@@ -184,7 +184,7 @@ func (h *rewriter) wrap() (ending, scope string) {
 		used += "using metal::" + name + "; "
 	}
 	h.edits.Insert(at, "namespace metal { "+declared+"namespace mlxg_shader { "+used)
-	return "}}\n", "metal::mlxg_shader"
+	return "}}\n", "metal::mlxg_shader", 0
 }
 
 // ownOverloads returns the functions of the text, outside of namespaces, that have the name of a function of Metal.

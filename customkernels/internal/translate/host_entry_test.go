@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
 // In the given lines, both values of a conditional operator are converted to a common type.
@@ -63,6 +65,21 @@ func TestHostWrapper(t *testing.T) {
 			}
 			require.Equal(t, test.line, 1+strings.Count(host.Source[:at], "\n"))
 		})
+	}
+}
+
+// A text that depends on being in the global namespace is no CUDA. The error names the place.
+func TestCUDARefusesGlobalNames(t *testing.T) {
+	const kernel = "[[kernel]] void custom_kernel_f(\n  device float* y [[buffer(0)]]) { y[0] = 1; }\n"
+	for text, line := range map[string]int{
+		"int a;\nnamespace metal { inline float g() { return 1; } }\n" + kernel: 2,
+		"int a;\n\nint g() { return ::a; }\n" + kernel:                          3,
+	} {
+		_, err := CUDA(text, false)
+		require.ErrorContains(t, err, "the shader must be in the global namespace")
+		var at *msl.Error
+		require.ErrorAs(t, err, &at)
+		require.Equal(t, line, at.Line, text)
 	}
 }
 

@@ -114,11 +114,7 @@ MLXG_INLINE result_of<A...> map(F f, const A&... a) {
   }
 }
 
-// Floating-point functions compute in float.
-template <class S>
-struct computes {
-  using type = float;
-};
+// The type of the result of a floating-point function.
 template <class... A>
 struct floating {
   using S = typename widest<A...>::scalar;
