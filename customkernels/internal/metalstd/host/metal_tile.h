@@ -133,19 +133,31 @@ MLXG_INLINE void pack_columns(const T* from, size_t stride, int rows, float (*to
   }
 }
 
-// Adds left · right to sum, from column FIRST of right on.
+// Packs and multiplies WIDTH columns: W or 2·W. It is not inlined, so that the packed columns of one product at a time
+// are on the stack of a fiber.
+template <bool TRANSPOSED, int ROWS, int INNER, int W, bool PAIRED, class T>
+[[gnu::noinline]] void add_packed(
+    float* sum, int sum_stride, const float* left, const T* right, size_t stride, int rows) {
+  constexpr int WIDTH = PAIRED ? 2 * W : W;
+  float packed[INNER][WIDTH];
+  pack_columns<TRANSPOSED, INNER, WIDTH>(right, stride, rows, packed);
+  add_columns<ROWS, INNER, W, PAIRED>(sum, sum_stride, left, INNER, packed[0], WIDTH);
+}
+
+// Adds left · right to sum, from column FIRST of right on. The packed columns have at most 32 KiB, a quarter of the
+// stack of a fiber, which also has tiles.
 template <bool TRANSPOSED, int FIRST, int ROWS, int INNER, int COLUMNS, class T>
 MLXG_INLINE void add_product(
     float (*sum)[COLUMNS], const float (*left)[INNER], const T* right, size_t stride, int rows) {
-  constexpr int W = COLUMNS - FIRST < floats_per_register ? 8 : floats_per_register;
-  constexpr bool PAIRED = COLUMNS - FIRST >= 2 * W;
-  constexpr int WIDTH = PAIRED ? 2 * W : W;
-  const T* const from = right + (TRANSPOSED ? FIRST * stride : FIRST);
-  float packed[INNER][WIDTH];
-  pack_columns<TRANSPOSED, INNER, WIDTH>(from, stride, rows - (TRANSPOSED ? FIRST : 0), packed);
-  add_columns<ROWS, INNER, W, PAIRED>(&sum[0][FIRST], COLUMNS, left[0], INNER, packed[0], WIDTH);
-  if constexpr (FIRST + WIDTH < COLUMNS) {
-    add_product<TRANSPOSED, FIRST + WIDTH, ROWS, INNER, COLUMNS>(sum, left, right, stride, rows);
+  constexpr int MOST = 8192 / INNER, LEFT = COLUMNS - FIRST < MOST ? COLUMNS - FIRST : MOST;
+  constexpr int W = LEFT < floats_per_register ? 8 : floats_per_register;
+  constexpr bool PAIRED = LEFT >= 2 * W;
+  constexpr int NEXT = FIRST + (PAIRED ? 2 * W : W);
+  add_packed<TRANSPOSED, ROWS, INNER, W, PAIRED>(
+      &sum[0][FIRST], COLUMNS, left[0], right + (TRANSPOSED ? FIRST * stride : FIRST), stride,
+      rows - (TRANSPOSED ? FIRST : 0));
+  if constexpr (NEXT < COLUMNS) {
+    add_product<TRANSPOSED, NEXT, ROWS, INNER, COLUMNS>(sum, left, right, stride, rows);
   }
 }
 
