@@ -67,8 +67,11 @@ inputs together exceed the caches. Other work keeps a GPU busy until the host ha
 copies, so the time is the GPU's own. The files also have the time from the submission to an idle
 device, and the time in which the host builds the graphs.
 
-The column "limit" is our time divided by the time in which MLX adds two arrays (two reads and one
-write), scaled to the same number of bytes.`
+The column "limit" is our time divided by the least time for the same work. On a CPU, two kernels
+measure its rates before the first row, with all threads: the bandwidth of adding arrays in memory
+(two reads and one write), and the float32 multiply-adds in registers. Rows with TFLOP/s are
+compared with the multiply-adds. On a GPU, the least time is the time in which MLX adds two arrays,
+scaled to the same number of bytes.`
 
 // benchOpNames lists the timed operations.
 func benchOpNames() []string {

@@ -30,9 +30,10 @@ type Options struct {
 	Done func(r *report.Bench, all int)
 }
 
-// Run times our gradients and MLX's on the current device, and MLX's add as the measured limit of memory bandwidth. It
-// continues after a failure and records it in the report. If ctx ends, Run stops after the current repetition and the
-// report is incomplete. No other goroutine may launch kernels or use the device at the same time.
+// Run times our gradients and MLX's on the current device. It measures the limits of a CPU once. On a GPU it times MLX's
+// add beside each row as the limit of memory bandwidth. It continues after a failure and records it in the report. If
+// ctx ends, Run stops after the current repetition and the report is incomplete. No other goroutine may launch kernels
+// or use the device at the same time.
 func Run(ctx context.Context, ops []Op, opt Options) *report.Bench {
 	out := &report.Bench{
 		MLX: mlxc.Version(), MLXC: mlxc.CVersion(),
@@ -45,8 +46,12 @@ func Run(ctx context.Context, ops []Op, opt Options) *report.Bench {
 		dtypes = compare.DTypes()
 	}
 	all := plan(ops, dtypes, opt)
+	var limitErr error
+	if mlxc.CurrentDevice() == mlxc.CPU && len(all) > 0 && ctx.Err() == nil {
+		out.Limits, limitErr = measureLimits()
+	}
 	for _, p := range all {
-		row, measured := runCase(ctx, p.op, p.c, p.dtype, p.pass, opt.Repeat)
+		row, measured := runCase(ctx, p, opt.Repeat, out.Limits, limitErr)
 		if !measured {
 			break
 		}
@@ -105,16 +110,15 @@ func deviceName() string {
 // runCase measures one row. It returns false if ctx ended before the first repetition was complete.
 func runCase(
 	ctx context.Context,
-	op string,
-	c Case,
-	dtype mlxc.DType,
-	pass report.Pass,
+	p planned,
 	repeat int,
+	limits *report.CPULimits,
+	limitErr error,
 ) (row report.BenchRow, measured bool) {
 	nan := report.Number(math.NaN())
 	row = report.BenchRow{
-		Op: op, Case: c.Name, DType: dtype.String(), Pass: pass,
-		Elements: c.Elements(), Bytes: c.Bytes(pass, dtype), FLOPs: c.FLOPs[pass],
+		Op: p.op, Case: p.c.Name, DType: p.dtype.String(), Pass: p.pass,
+		Elements: p.c.Elements(), Bytes: p.c.Bytes(p.pass, p.dtype), FLOPs: p.c.FLOPs[p.pass],
 		Difference: nan, Ratio: nan, OverLimit: nan,
 	}
 	if row.FLOPs > 0 {
@@ -126,11 +130,15 @@ func runCase(
 	// The next row has other sizes. It cannot use the buffers in MLX's cache, which count against its memory.
 	defer mlxc.ClearCache()
 	mlxc.WithScope(func() {
-		if err := measureRow(ctx, &row, c, dtype, repeat); err != nil {
+		err := measureRow(ctx, &row, p.c, p.dtype, repeat)
+		if err == nil && limitErr != nil {
+			err = fmt.Errorf("measuring the limits failed: %w", limitErr)
+		}
+		if err != nil {
 			row.Error = err.Error()
 		}
 	})
-	row.Derive()
+	row.Derive(limits)
 	return row, row.Error != "" || row.Ours != nil
 }
 
@@ -171,7 +179,7 @@ func measureRow(ctx context.Context, row *report.BenchRow, c Case, dtype mlxc.DT
 		}
 	}
 	var add *measurement
-	if row.Bytes > 0 {
+	if row.Bytes > 0 && mlxc.CurrentDevice() != mlxc.CPU {
 		if add, row.AddBytes, err = addMeasurement(c.LargestMoved(row.Pass, dtype), dtype); err != nil {
 			return fmt.Errorf("measuring the limit failed: %w", err)
 		}

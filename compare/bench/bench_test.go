@@ -40,6 +40,20 @@ func altered(change func(*Case)) []Op {
 
 var float32Once = Options{DTypes: []mlxc.DType{mlxc.Float32}, Repeat: 1}
 
+// timings returns the timings of the first row. On a CPU the limits of the report replace the timing of MLX's add.
+func timings(t *testing.T, r *report.Bench) []*report.Timing {
+	t.Helper()
+	row := r.Rows[0]
+	if mlxc.CurrentDevice() != mlxc.CPU {
+		require.Nil(t, r.Limits)
+		return []*report.Timing{row.Ours, row.MLX, row.Add}
+	}
+	require.Nil(t, row.Add)
+	rate, _ := row.Rate(row.Ours)
+	require.InEpsilon(t, r.Limits.Bandwidth/rate, float64(row.OverLimit), 1e-12)
+	return []*report.Timing{row.Ours, row.MLX}
+}
+
 func TestRunMeasures(t *testing.T) {
 	for _, pass := range []report.Pass{report.Backward, report.Step} {
 		var done []report.BenchRow
@@ -57,7 +71,7 @@ func TestRunMeasures(t *testing.T) {
 		require.Equal(t, pass, row.Pass)
 		require.Positive(t, row.Launches)
 		require.Less(t, float64(row.Difference), 1e-2)
-		for _, timing := range []*report.Timing{row.Ours, row.MLX, row.Add} {
+		for _, timing := range timings(t, r) {
 			require.Len(t, timing.Repetitions, 2)
 			require.Len(t, timing.WallRepetitions, 2)
 			require.Len(t, timing.BuildRepetitions, 2)
@@ -123,6 +137,15 @@ func TestRunWithoutMLX(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestRunWithoutMLX)
 
+// A row whose time arithmetic limits is compared with the CPU's multiply-adds.
+func TestRunComparesFLOPs(t *testing.T) {
+	r := Run(context.Background(), altered(func(c *Case) { c.FLOPs = map[report.Pass]float64{report.Backward: 1e6} }), float32Once)
+	require.True(t, r.Succeeded())
+	rate, unit := r.Rows[0].Rate(r.Rows[0].Ours)
+	require.Equal(t, "TFLOP/s", unit)
+	require.InEpsilon(t, r.Limits.Arithmetic/rate, float64(r.Rows[0].OverLimit), 1e-12)
+}
+
 func TestRunSelects(t *testing.T) {
 	opt := float32Once
 	opt.Shape = regexp.MustCompile("^no such")
@@ -135,6 +158,7 @@ func TestRunSelects(t *testing.T) {
 	r := Run(ctx, altered(func(*Case) {}), float32Once)
 	require.True(t, r.Incomplete)
 	require.Empty(t, r.Rows)
+	require.Nil(t, r.Limits)
 }
 
 var _ = testdevice.AlsoOnGPU(TestRunSelects)
@@ -156,10 +180,10 @@ func TestRunStopsBetweenRepetitions(t *testing.T) {
 	r := Run(ctx, ops, Options{DTypes: []mlxc.DType{mlxc.Float32}, Repeat: 1 << 20})
 	require.True(t, r.Incomplete)
 	require.Len(t, r.Rows, 1)
-	row := r.Rows[0]
-	require.NotEmpty(t, row.Ours.Repetitions)
-	require.Equal(t, len(row.Ours.Repetitions), len(row.MLX.Repetitions))
-	require.Equal(t, len(row.Ours.Repetitions), len(row.Add.Repetitions))
+	require.NotEmpty(t, r.Rows[0].Ours.Repetitions)
+	for _, timing := range timings(t, r) {
+		require.Equal(t, len(r.Rows[0].Ours.Repetitions), len(timing.Repetitions))
+	}
 }
 
 var _ = testdevice.AlsoOnGPU(TestRunStopsBetweenRepetitions)

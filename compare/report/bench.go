@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -18,9 +19,19 @@ type Bench struct {
 	Executor   string    `json:"executor"`
 	TF32       string    `json:"tf32"` // TF32 for float32 matrices: "on", "off", or "" on devices without TF32
 	Started    time.Time `json:"started"`
+	// Limits holds the limits of a CPU. It is nil on other devices, whose limit is [BenchRow.Add].
+	Limits *CPULimits `json:"limits,omitempty"`
 	// Incomplete is set if the run was interrupted. Rows then holds the rows measured before that.
 	Incomplete bool       `json:"incomplete"`
 	Rows       []BenchRow `json:"rows"`
+}
+
+// CPULimits holds the rates that two kernels reach before the first row, with all threads of the host executor.
+type CPULimits struct {
+	// Bandwidth is the rate in GB/s of adding arrays outside the caches: two reads and one write.
+	Bandwidth float64 `json:"gb_per_s"`
+	// Arithmetic is the rate of fused multiply-adds of float32 in registers, in TFLOP/s.
+	Arithmetic float64 `json:"tflop_per_s"`
 }
 
 // Pass is the timed part of an operation.
@@ -49,7 +60,7 @@ type BenchRow struct {
 	Ours *Timing `json:"ours"`
 	MLX  *Timing `json:"mlx"` // nil if MLX has no gradient; MLXMessage says why
 	// Add times MLX's sum of two arrays with the dtype and size of the largest moved array: the measured limit of two
-	// reads and one write. It is nil if arithmetic limits the time.
+	// reads and one write. It is nil on a CPU and if arithmetic limits the time.
 	Add      *Timing `json:"add"`
 	AddBytes int     `json:"add_bytes"`
 
@@ -57,7 +68,8 @@ type BenchRow struct {
 	Difference Number `json:"difference"`
 	// Ratio is MLX's median time divided by ours, or NaN.
 	Ratio Number `json:"ratio"`
-	// OverLimit is our time divided by the time in which Add would move the same bytes.
+	// OverLimit is our time divided by the time of the same work at the rate of [CPULimits] or, on other devices, of Add.
+	// It is NaN if arithmetic limits the time on another device.
 	OverLimit  Number `json:"over_limit"`
 	MLXMessage string `json:"mlx_message,omitempty"`
 	// Error says why the row failed. The measurements of such a row are meaningless.
@@ -112,8 +124,8 @@ func quantile(values []float64, q float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
 }
 
-// Derive sets Ratio and OverLimit from the timings.
-func (r *BenchRow) Derive() {
+// Derive sets Ratio and OverLimit from the timings and the limits of a CPU. limits is nil on other devices.
+func (r *BenchRow) Derive(limits *CPULimits) {
 	r.Ratio, r.OverLimit = Number(math.NaN()), Number(math.NaN())
 	if r.Ours == nil {
 		return
@@ -121,7 +133,13 @@ func (r *BenchRow) Derive() {
 	if r.MLX != nil {
 		r.Ratio = Number(r.MLX.Median / r.Ours.Median)
 	}
-	if r.Add != nil {
+	rate, _ := r.Rate(r.Ours)
+	switch {
+	case limits != nil && r.FLOPs > 0:
+		r.OverLimit = Number(limits.Arithmetic / rate)
+	case limits != nil:
+		r.OverLimit = Number(limits.Bandwidth / rate)
+	case r.Add != nil:
 		limit := r.Add.Median * float64(r.Bytes) / float64(r.AddBytes)
 		r.OverLimit = Number(r.Ours.Median / limit)
 	}
@@ -133,6 +151,20 @@ func (r *BenchRow) Rate(t *Timing) (value float64, unit string) {
 		return r.FLOPs / t.Median / 1e6, "TFLOP/s"
 	}
 	return float64(r.Bytes) / t.Median / 1e3, "GB/s"
+}
+
+// sentence returns the limits as a fact of a report.
+func (l *CPULimits) sentence() string {
+	return fmt.Sprintf("Measured rates of this CPU: %s GB/s adding arrays in memory, %.3g TFLOP/s of float32 multiply-adds",
+		digits(l.Bandwidth), l.Arithmetic)
+}
+
+// limitMeaning names the time by which OverLimit divides ours.
+func (b *Bench) limitMeaning() string {
+	if b.Limits != nil {
+		return "the time of the same work at the CPU's measured rate"
+	}
+	return "the time of MLX's add for the same bytes"
 }
 
 // Succeeded reports whether the run is complete, has rows and has no failure.

@@ -48,7 +48,20 @@ func sampleBench() *Bench {
 		},
 	}
 	for i := range b.Rows {
-		b.Rows[i].Derive()
+		b.Rows[i].Derive(nil)
+	}
+	return b
+}
+
+// sampleCPUBench is sampleBench on a CPU, which has limits and no timings of MLX's add.
+func sampleCPUBench() *Bench {
+	b := sampleBench()
+	b.Device, b.DeviceName, b.Executor, b.TF32 = "cpu", "A CPU", "host", ""
+	b.Limits = &CPULimits{Bandwidth: 36.4, Arithmetic: 0.2346}
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		r.Add, r.AddBytes, r.Bytes, r.FLOPs = nil, 0, r.Bytes/1000, r.FLOPs/1000
+		r.Derive(b.Limits)
 	}
 	return b
 }
@@ -82,6 +95,14 @@ func TestBenchDerives(t *testing.T) {
 	require.True(t, math.IsNaN(float64(rows[2].OverLimit)))
 }
 
+func TestBenchDerivesFromCPULimits(t *testing.T) {
+	rows := sampleCPUBench().Rows
+	// 400 kB in 100 µs are 4 GB/s, and 2 GFLOP in 10 ms are 0.2 TFLOP/s.
+	require.InDelta(t, 36.4/4, float64(rows[0].OverLimit), 1e-9)
+	require.InDelta(t, 0.2346/0.2, float64(rows[2].OverLimit), 1e-9)
+	require.True(t, math.IsNaN(float64(rows[3].OverLimit)), "not timed")
+}
+
 func TestBenchSucceeded(t *testing.T) {
 	b := sampleBench()
 	require.False(t, b.Succeeded(), "a row failed")
@@ -93,15 +114,17 @@ func TestBenchSucceeded(t *testing.T) {
 }
 
 func TestBenchTableGolden(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, sampleBench().WriteTable(&out))
-	golden := filepath.Join("testdata", "bench.golden")
-	if *update {
-		require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o644))
+	for name, b := range map[string]*Bench{"bench.golden": sampleBench(), "bench.cpu.golden": sampleCPUBench()} {
+		var out bytes.Buffer
+		require.NoError(t, b.WriteTable(&out))
+		golden := filepath.Join("testdata", name)
+		if *update {
+			require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o644))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		require.Equal(t, string(want), out.String())
 	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	require.Equal(t, string(want), out.String())
 }
 
 func TestBenchLine(t *testing.T) {
@@ -111,12 +134,11 @@ func TestBenchLine(t *testing.T) {
 	require.Equal(t, "attention 1x2x3x4 float32 step: FAIL", rows[3].Line())
 }
 
-func TestBenchCSV(t *testing.T) {
-	var out bytes.Buffer
-	require.NoError(t, sampleBench().WriteCSV(&out))
-	lines, err := csv.NewReader(&out).ReadAll()
+// csvLines returns the lines of the CSV, by column.
+func csvLines(t *testing.T, b *Bench) (got []map[string]string) {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(rendered(t, b, CSV))).ReadAll()
 	require.NoError(t, err)
-	var got []map[string]string
 	for _, line := range lines[1:] {
 		row := map[string]string{}
 		for i, name := range lines[0] {
@@ -124,6 +146,27 @@ func TestBenchCSV(t *testing.T) {
 		}
 		got = append(got, row)
 	}
+	return got
+}
+
+// Every form has the limits of a CPU, and explains the column by them.
+func TestBenchCPULimits(t *testing.T) {
+	b := sampleCPUBench()
+	require.Equal(t, b.Limits, reread(t, b).(*Bench).Limits)
+	for _, line := range csvLines(t, b) {
+		require.Equal(t, "36.4", line["limit_gb_per_s"])
+		require.Equal(t, "0.2346", line["limit_tflop_per_s"])
+	}
+	for _, format := range []Format{Text, Markdown, HTML} {
+		text := rendered(t, b, format)
+		require.Contains(t, text, "36.4 GB/s adding arrays in memory, 0.235 TFLOP/s of float32 multiply-adds")
+		require.NotContains(t, text, "MLX's add", format)
+		require.NotContains(t, text, "MLX&#39;s add", format)
+	}
+}
+
+func TestBenchCSV(t *testing.T) {
+	got := csvLines(t, sampleBench())
 	require.Len(t, got, 8)
 	var sides []string
 	for _, row := range got {
@@ -138,6 +181,7 @@ func TestBenchCSV(t *testing.T) {
 		"device": "A GPU", "tf32": "on", "op": "rmsnorm", "dtype": "float32", "pass": "backward", "median_us": "100", "q1_us": "95", "q3_us": "110",
 		"wall_us": "200", "submit_us": "4", "build_us": "8", "copies": "5", "repetitions_us": "120 90 100", "bytes": "400000000", "flops": "0",
 		"rate": "4000", "unit": "GB/s", "extra_memory": "3145728", "mlx_over_ours": "1.5", "over_limit": "1.25", "message": "",
+		"limit_gb_per_s": "", "limit_tflop_per_s": "",
 	} {
 		require.Equal(t, want, ours[name], name)
 	}

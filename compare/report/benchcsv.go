@@ -15,6 +15,7 @@ var benchColumns = []string{
 	"device", "tf32", "op", "case", "dtype", "pass", "side",
 	"median_us", "q1_us", "q3_us", "wall_us", "submit_us", "build_us", "copies", "repetitions_us",
 	"bytes", "flops", "rate", "unit", "extra_memory", "mlx_over_ours", "over_limit", "message",
+	"limit_gb_per_s", "limit_tflop_per_s",
 }
 
 // side is one timing of a row with its name.
@@ -34,8 +35,8 @@ func (r *BenchRow) sides() []side {
 	return out
 }
 
-// WriteCSV writes a line for each side of each row: "ours", "mlx", and "add" for the limit. A failed row has a line for
-// "ours" without times. Spaces separate the repetitions.
+// WriteCSV writes a line for each side of each row: "ours", "mlx", and "add" for the limit of a GPU. A failed row has a
+// line for "ours" without times. Spaces separate the repetitions. The limits of a CPU are in every line.
 func (b *Bench) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	lines := [][]string{benchColumns}
@@ -69,6 +70,10 @@ func (b *Bench) csvLine(r BenchRow, s side) []string {
 		r.Bytes = r.AddBytes
 	}
 	rate, unit := r.Rate(t)
+	limits := CPULimits{math.NaN(), math.NaN()}
+	if b.Limits != nil {
+		limits = *b.Limits
+	}
 	var repetitions []string
 	for _, v := range t.Repetitions {
 		repetitions = append(repetitions, plain(v))
@@ -79,6 +84,7 @@ func (b *Bench) csvLine(r BenchRow, s side) []string {
 		strings.Join(repetitions, " "),
 		strconv.Itoa(r.Bytes), plain(r.FLOPs), plain(rate), unit, strconv.Itoa(t.ExtraMemory),
 		plain(float64(ratio)), plain(float64(limit)), message,
+		plain(limits.Bandwidth), plain(limits.Arithmetic),
 	}
 }
 

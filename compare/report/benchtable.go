@@ -17,8 +17,11 @@ func (b *Bench) WriteTable(w io.Writer) error {
 	}
 	out.printf("%s executor on %s, MLX %s, mlx-c %s, %s\n", b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))
 	out.tf32(b.TF32)
-	out.printf("Medians in µs ± half the interquartile range; ratio: MLX ÷ ours, above 1 ours is faster;\n" +
-		"limit: ours ÷ the time of MLX's add for the same bytes; extra: MiB of peak memory beyond arguments and results\n")
+	if b.Limits != nil {
+		out.printf("%s\n", b.Limits.sentence())
+	}
+	out.printf("Medians in µs ± half the interquartile range; ratio: MLX ÷ ours, above 1 ours is faster;\n"+
+		"limit: ours ÷ %s; extra: MiB of peak memory beyond arguments and results\n", b.limitMeaning())
 	for start := 0; start < len(b.Rows); {
 		end := start
 		for end < len(b.Rows) && b.Rows[end].Op == b.Rows[start].Op {

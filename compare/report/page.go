@@ -179,9 +179,12 @@ func (b *Bench) page() page {
 		Facts: []string{fmt.Sprintf("%s executor on %s, MLX %s, mlx-c %s, %s",
 			b.Executor, name, b.MLX, b.MLXC, b.Started.Format("2006-01-02"))},
 	}
+	if b.Limits != nil {
+		p.Facts = append(p.Facts, b.Limits.sentence())
+	}
 	p.addRun(b.TF32, b.Incomplete, len(b.Rows))
 	p.Legend = "Medians in µs ± half the interquartile range in percent. Ratio: MLX ÷ ours, above 1 ours is faster. " +
-		"Limit: ours ÷ the time of MLX's add for the same bytes. Extra: MiB of peak memory beyond arguments and results."
+		"Limit: ours ÷ " + b.limitMeaning() + ". Extra: MiB of peak memory beyond arguments and results."
 	for start := 0; start < len(b.Rows); {
 		end := start
 		for end < len(b.Rows) && b.Rows[end].Op == b.Rows[start].Op {
@@ -216,7 +219,7 @@ func benchPageTable(rows []BenchRow) table {
 			{Name: "ratio", Number: true, Help: "MLX ÷ ours"},
 			{Name: unit, Number: true, Help: "our rate"},
 			{Name: "MLX " + unit, Number: true, Help: "MLX's rate"},
-			{Name: "limit", Number: true, Help: "ours ÷ the measured limit of memory"},
+			{Name: "limit", Number: true, Help: "ours ÷ the measured limit"},
 			{Name: "extra", Number: true, Help: "our extra memory in MiB"},
 			{Name: "MLX extra", Number: true, Help: "MLX's extra memory in MiB"},
 		},

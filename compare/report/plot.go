@@ -208,7 +208,7 @@ func (b *Bench) plots() []plot {
 	ratio := func(r BenchRow) float64 { return float64(r.Ratio) }
 	limit := func(r BenchRow) float64 { return float64(r.OverLimit) }
 	return append(b.plotsOf("MLX's time ÷ ours", "Above the dashed line ours is faster.", size, ratio),
-		b.plotsOf("our time ÷ limit", "The limit is the time of MLX's add for the same bytes.", size, limit)...)
+		b.plotsOf("our time ÷ limit", "The limit is "+b.limitMeaning()+".", size, limit)...)
 }
 
 // plotsOf returns a plot for each dtype, of a value of each row over the number of elements.

@@ -26,7 +26,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 COLUMNS = (
     "device,tf32,op,case,dtype,pass,side,median_us,q1_us,q3_us,wall_us,submit_us,build_us,copies,repetitions_us,"
-    "bytes,flops,rate,unit,extra_memory,mlx_over_ours,over_limit,message"
+    "bytes,flops,rate,unit,extra_memory,mlx_over_ours,over_limit,message,"
+    "limit_gb_per_s,limit_tflop_per_s"
 ).split(",")
 BACKENDS = {
     "torch flash": SDPBackend.FLASH_ATTENTION,
