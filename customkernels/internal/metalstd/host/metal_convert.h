@@ -30,6 +30,11 @@ MLXG_INLINE void convert(const FROM* from, TO* to) {
   }
 }
 
+template <int N, class T>
+MLXG_INLINE void convert(const T* from, T* to) {
+  __builtin_memcpy(to, from, N * sizeof(T));
+}
+
 template <int N>
 MLXG_INLINE void convert(const metal::half* from, float* to) {
   constexpr int W = N < floats_per_register ? 8 : floats_per_register;
