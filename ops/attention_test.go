@@ -223,6 +223,27 @@ func TestCausalAttention(t *testing.T) {
 	}
 }
 
+// The tiles of the widest heads and the columns of a product fit the stack of a fiber.
+func TestAttentionOfWideHeads(t *testing.T) {
+	for _, dim := range []int{192, 256} {
+		args := arrays{
+			normal(1, mlxc.Float32, 1, 1, 40, dim), normal(2, mlxc.Float32, 1, 1, 40, dim), normal(3, mlxc.Float32, 1, 1, 40, dim),
+		}
+		dout := arrays{normal(4, mlxc.Float32, 1, 1, 40, dim)}
+		cfg := AttentionConfig{Causal: true}.withScale(dim)
+		_, want, err := mlxc.VJP(func(a arrays) arrays {
+			out, _ := attentionMLX(a[0], a[1], a[2], cfg)
+			return arrays{out}
+		}, args, dout)
+		require.NoError(t, err)
+		_, got, err := mlxc.VJP(func(a arrays) arrays { return arrays{Attention(a[0], a[1], a[2], cfg)} }, args, dout)
+		require.NoError(t, err)
+		for i := range want {
+			closeTo(t, want[i], got[i])
+		}
+	}
+}
+
 // Without packed sequences the grid has no threadgroup more than the rows fill.
 func TestAttentionLaunchesNoEmptyThreadgroups(t *testing.T) {
 	for _, l := range KernelLaunches(RaggedCases) {
