@@ -52,7 +52,7 @@ func TestGoroutinesBlockedByACallbackAreLogged(t *testing.T) {
 		go func() { added <- x.Add(x).Err() }()
 		select {
 		case line := <-lines:
-			require.Contains(t, line, "wait for a function that MLX calls")
+			require.Contains(t, line, "a function that MLX calls blocks goroutines")
 			require.Regexp(t, `function=goroutine \d+: \S+TestGoroutinesBlockedByACallbackAreLogged\S* at \S+lockwatch_test.go:\d+`, line)
 			require.Regexp(t, `waiting=.*goroutine \d+: \(\*Array\)\.Add, called at \S+lockwatch_test.go:\d+`, line)
 		case err := <-added:

@@ -332,7 +332,7 @@ func TestMalformedGGUF(t *testing.T) {
 		"huge alignment":    {gguf(0, 1).text("general.alignment").u32(4).u32(0xfffffff8), "alignment"},
 		"many axes":         {gguf(1, 0).text("t").u32(math.MaxUint32), "axes"},
 		"long axis":         {gguf(1, 0).tensor("t", 0, 0, 1<<31).pad(), "2³¹−1"},
-		"overflow":          {gguf(1, 0).tensor("t", 0, 0, 1<<30, 1<<30, 1<<30).pad(), "memory"},
+		"overflow":          {gguf(1, 0).tensor("t", 0, 0, 1<<30, 1<<30, 1<<30).pad(), "address space"},
 		"unknown elements":  {gguf(1, 0).tensor("t", 6, 0, 32).pad(), "type 6"},
 		"part of a block":   {gguf(1, 0).tensor("t", 2, 0, 16, 2).pad().data(make([]byte, 64)...), "blocks of 32"},
 		"block of a scalar": {gguf(1, 0).tensor("t", 2, 0).pad().data(make([]byte, 64)...), "blocks of 32"},

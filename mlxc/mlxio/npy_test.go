@@ -117,7 +117,7 @@ func TestMalformedNPY(t *testing.T) {
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1)}", 0, 0, 0, 0), "tuple"},
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2147483648,)}"), "2³¹−1"},
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}"), "non-negative integers"},
-		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2147483647, 2147483647, 2147483647)}"), "memory"},
+		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2147483647, 2147483647, 2147483647)}"), "address space"},
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': (" + strings.Repeat("1, ", 65) + ")}"), "64 axes"},
 		{npy("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}"), "is not unique"},
 		{npy("{'descr': '<f4', 'fortran_order': False, 'shape': ()}}"), "follows"},

@@ -130,7 +130,7 @@ func TestMalformedSafetensors(t *testing.T) {
 		"negative axis":          {safetensors(one(`"U8"`, "[-1]", "[0,1]"), 1), "non-negative integer"},
 		"fractional axis":        {safetensors(one(`"U8"`, "[1.0]", "[0,1]"), 1), "non-negative integer"},
 		"long axis":              {safetensors(one(`"U8"`, "[2147483648]", "[0,1]"), 1), "2³¹−1"},
-		"overflow":               {safetensors(one(`"U8"`, "[2147483647,2147483647,4]", "[0,4]"), 4), "memory"},
+		"overflow":               {safetensors(one(`"U8"`, "[2147483647,2147483647,4]", "[0,4]"), 4), "address space"},
 		"many axes":              {safetensors(one(`"U8"`, "["+strings.Repeat("1,", 100_000)+"1]", "[0,1]"), 1), "64"},
 		"wrong size":             {safetensors(one(`"F32"`, "[2]", "[0,7]"), 7), "takes 8 bytes"},
 		"backwards":              {safetensors(one(`"U8"`, "[1]", "[1,0]"), 1), "data_offsets"},
