@@ -232,9 +232,9 @@ func TestAttentionOfWideHeads(t *testing.T) {
 	quickcompile.Set(false)
 	for _, dim := range []int{192, 256} {
 		args := arrays{
-			normal(1, mlxc.Float32, 1, 1, 40, dim), normal(2, mlxc.Float32, 1, 1, 40, dim), normal(3, mlxc.Float32, 1, 1, 40, dim),
+			normal(1, mlxc.Float32, 1, 2, 40, dim), normal(2, mlxc.Float32, 1, 2, 67, dim), normal(3, mlxc.Float32, 1, 2, 67, dim),
 		}
-		dout := arrays{normal(4, mlxc.Float32, 1, 1, 40, dim)}
+		dout := arrays{normal(4, mlxc.Float32, 1, 2, 40, dim)}
 		cfg := AttentionConfig{Causal: true}.withScale(dim)
 		_, want, err := mlxc.VJP(func(a arrays) arrays {
 			out, _ := attentionMLX(a[0], a[1], a[2], cfg)
