@@ -44,7 +44,7 @@
 //   HAS_WEIGHT       use w and write partial sums of dw          without it, w is not accessed
 //   HAS_BIAS         write partial sums of db                    without it and HAS_WEIGHT, partial is not accessed
 //   threads          per group                                   32·n up to 1024, or below 32; in _columns 32·n or 1
-//   groups along x   process rows group, group + groups, …       any; in _columns one per block of columns
+//   groups along x   share the rows (group_rows)                 any; in _columns one per block of columns
 //   groups along y   of _columns, share the rows                 any
 //
 // Device traffic in elements of T: 3·N·D, or 5·N·D for wide rows. The partial sums of dw and of db take 2·groups·D

@@ -19,7 +19,7 @@
 //   HAS_BIAS         write partial sums of db
 //   threads          per group of _input                             32·n up to 1024, or below 32
 //                    per group of _partial                           32·n up to 256, or 1
-//   groups along x   process rows group, group + groups, …           any; in _partial one per block of columns
+//   groups along x   share the rows (group_rows)                     any; in _partial one per block of columns
 //   groups along y   of _partial, share the rows                     any
 //
 // Device traffic in elements of T: 3·N·D for _input, if the registers hold a row, and 2·N·D for _partial. The partial

@@ -36,7 +36,7 @@
 //   HAS_WEIGHT       use w and write partial_dw                  without it, neither is accessed
 //   HAS_SUM          add dh, a cotangent of x itself, to dx      without it, dh is not accessed
 //   threads          per group                                   32·n up to 1024, or below 32; in _columns 32·n or 1
-//   groups along x   process rows group, group + groups, …       any; in _columns one per block of columns
+//   groups along x   share the rows (group_rows)                 any; in _columns one per block of columns
 //   groups along y   of _columns, share the rows                 any
 //
 // Indices are size_t. A uint could wrap around, so the compiler could not prove that neighboring elements are adjacent.

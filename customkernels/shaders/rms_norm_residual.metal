@@ -17,7 +17,7 @@
 //   VECS_PER_THREAD  vectors of a row that a thread holds   any
 //   HAS_WEIGHT       use w                                  without it, w is not accessed
 //   threads          per group                              32·n up to 1024, or below 32
-//   groups           process rows group, group + groups, …  any
+//   groups           share the rows (group_rows)            any
 //
 // Device traffic in elements of T: rms_norm_residual 3·N·D, add_rms_norm 4·N·D. Elements of x that do not fit the
 // registers are read twice. add_rms_norm also reads the elements of residual at these columns twice.

@@ -14,7 +14,7 @@
 //   MAX_SIMDGROUPS   simdgroups of _dw per group, at most
 //   HAS_WEIGHT       use w                                  without it, w is not accessed
 //   threads          per group                              32·n up to 1024, or below 32; in _dw 32·n or 1
-//   groups           process rows group, group + groups, …  any; in _dw one per VEC·min(threads, 32) columns
+//   groups           share the rows (group_rows)            any; in _dw one per VEC·min(threads, 32) columns
 //
 // Device traffic in elements of T: N·D, 3·N·D (if the registers hold a row) and 2·N·D for the three kernels.
 

@@ -15,7 +15,7 @@
 //   VEC              elements per vector                    a power of two
 //   VECS_PER_THREAD  vectors of a row that a thread holds   any
 //   threads          per group                              32·n up to 1024, or below 32
-//   groups           process rows group, group + groups, …  any
+//   groups           share the rows (group_rows)            any
 //
 // Device traffic in elements of T: 3·N·D, and 2 more per element that does not fit the registers.
 

@@ -20,7 +20,7 @@ func Needs(t testing.TB, version string, results ...*mlxc.Array) bool {
 		return true
 	}
 	for _, r := range results {
-		require.ErrorContains(t, r.Err(), "it needs MLX "+version+" or later; the loaded one is "+mlxc.Version())
+		require.ErrorContains(t, r.Err(), "it needs MLX "+version+" or later; the loaded MLX is "+mlxc.Version())
 	}
 	return false
 }
