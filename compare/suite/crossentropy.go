@@ -23,8 +23,7 @@ type lossCase struct {
 	values  compare.Values // of the logits
 	label   string         // the name of values
 	draw    compare.Values // of the targets, instead of the options' targets
-	// outOfRange adds targets that are not classes. The operation refuses them in evaluated targets, so ours gets
-	// unevaluated ones.
+	// outOfRange adds targets that are not classes. The operation refuses them only in evaluated arrays, so ours is not.
 	outOfRange bool
 	// trained makes the cotangent 1, as in training. The operation has a separate path for it.
 	trained bool
@@ -126,8 +125,7 @@ func crossEntropy() compare.Op {
 			{compare.Zero, "zero"},
 		} {
 			c := lossCase{targets: []int{3}, v: v, values: values.values, label: values.label}
-			// A mean is one number, so the case needs many draws, which take long with many classes. For equal rows and
-			// zeros the mean is the same in all draws.
+			// A mean needs many draws, which take long with many classes. For equal rows and zeros they have one mean.
 			if v == 129 && values.label != "equal rows" && values.label != "zero" {
 				add(c)
 			}
