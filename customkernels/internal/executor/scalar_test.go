@@ -3,7 +3,6 @@ package executor
 import (
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,26 +31,22 @@ func TestSmallFloatsInSoftware(t *testing.T) {
 // half, and for the floats at and next to the midpoints between halves.
 func TestVectorConversions(t *testing.T) {
 	for _, undefined := range []string{"", "#undef __AVX512F__\n"} {
-		for _, count := range []string{"8", "16", "27"} {
-			text := undefined + source(t, "conversions", "<COUNT>", "<"+count+">")
-			t.Run(undefined+count, func(t *testing.T) {
-				withCompilers(t, text, func(t *testing.T, l *Library) []Buffer {
-					n, _ := strconv.Atoi(count)
-					threads := 4 * ((1<<16 + n - 1) / n)
-					bits, floats := make([]uint16, threads*n), make([]float32, threads*n)
-					for i := range bits {
-						bits[i] = uint16(i)
-						half := math.Float32bits(float16.Frombits(uint16(i)).Float32())
-						floats[i] = math.Float32frombits(half + [...]uint32{0, 0xfff, 0x1000, 0x1001}[i>>16&3])
-					}
-					differences := make([]uint32, threads)
-					run(t, l, [3]int{threads, 1, 1}, [3]int{256, 1, 1}, []Buffer{buf(bits), buf(floats)},
-						[]Buffer{buf(differences)})
-					require.Equal(t, make([]uint32, threads), differences)
-					return nil
-				})
+		t.Run(undefined, func(t *testing.T) {
+			withCompilers(t, undefined+source(t, "conversions"), func(t *testing.T, l *Library) []Buffer {
+				const n = 27
+				const threads = 4 * ((1<<16 + n - 1) / n)
+				bits, floats := make([]uint16, threads*n), make([]float32, threads*n)
+				for i := range bits {
+					bits[i] = uint16(i)
+					half := math.Float32bits(float16.Frombits(uint16(i)).Float32())
+					floats[i] = math.Float32frombits(half + [...]uint32{0, 0xfff, 0x1000, 0x1001}[i>>16&3])
+				}
+				differences := make([]uint32, threads)
+				run(t, l, [3]int{threads, 1, 1}, [3]int{256, 1, 1}, []Buffer{buf(bits), buf(floats)}, []Buffer{buf(differences)})
+				require.Equal(t, make([]uint32, threads), differences)
+				return nil
 			})
-		}
+		})
 	}
 }
 
