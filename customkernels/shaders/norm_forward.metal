@@ -20,7 +20,7 @@
 // Device traffic in elements of T: 2·N·D, and N·D for each further pass over rows that exceed the caches: one in
 // rms_norm_forward, two in layer_norm_forward.
 
-#include "rows.h"
+#include "normalize.h"
 
 template <typename T, int VEC, bool HAS_WEIGHT>
 [[kernel]] void rms_norm_forward(
@@ -57,10 +57,7 @@ template <typename T, int VEC, bool HAS_WEIGHT>
       float xs[VEC], ws[VEC];
       columns.load(x + start, column, xs);
       load_weight<HAS_WEIGHT>(w, column, columns, ws);
-      for (int k = 0; k < VEC; k++) {
-        xs[k] = HAS_WEIGHT ? xs[k] * r * ws[k] : xs[k] * r;
-      }
-      columns.store(y + start, column, xs);
+      store_normalized<HAS_WEIGHT>(y + start, column, columns, xs, r, ws);
     }
   }
 }

@@ -22,15 +22,7 @@
 // Device traffic in elements of T: rms_norm_residual 3·N·D, add_rms_norm 4·N·D. Elements of x that do not fit the
 // registers are read twice. add_rms_norm also reads the elements of residual at these columns twice.
 
-#include "rows.h"
-
-// Computes x·r·w.
-template <int VEC, bool HAS_WEIGHT>
-inline void normalize(thread const float* x, float r, thread const float* w, thread float* y) {
-  for (int k = 0; k < VEC; k++) {
-    y[k] = HAS_WEIGHT ? x[k] * r * w[k] : x[k] * r;
-  }
-}
+#include "normalize.h"
 
 // Stores residual + x·r·w of the vector at `column`.
 template <bool HAS_WEIGHT, int VEC, typename T>
@@ -114,15 +106,6 @@ inline void load_sum(
   for (int k = 0; k < VEC; k++) {
     h[k] = float(T(xs[k] + residuals[k]));
   }
-}
-
-// Stores h·r·w of the vector at `column`.
-template <bool HAS_WEIGHT, int VEC, typename T>
-inline void store_normalized(
-    device T* y, size_t column, Columns<VEC> columns, thread const float* h, float r, thread const float* w) {
-  float ys[VEC];
-  normalize<VEC, HAS_WEIGHT>(h, r, w, ys);
-  columns.store(y, column, ys);
 }
 
 template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>

@@ -35,34 +35,41 @@ MLXG_INLINE void convert(const T* from, T* to) {
   __builtin_memcpy(to, from, N * sizeof(T));
 }
 
+// Converts the elements of a register.
+template <int W>
+MLXG_INLINE void convert_register(halves<W> from, floats<W>& to) {
+  __asm__("vcvtph2ps %1, %0" : "=v"(to) : "v"(from));
+}
+template <int W>
+MLXG_INLINE void convert_register(floats<W> from, halves<W>& to) {
+  __asm__("vcvtps2ph $0, %1, %0" : "=v"(to) : "v"(from));
+}
+
+// Converts N values with registers of W elements, which are FROM_REGISTER and TO_REGISTER, and the rest one by one.
+template <int N, int W, class FROM_REGISTER, class TO_REGISTER, class FROM, class TO>
+MLXG_INLINE void convert_registers(const FROM* from, TO* to) {
+  for (int k = 0; k + W <= N; k += W) {
+    FROM_REGISTER a;
+    TO_REGISTER b;
+    __builtin_memcpy(&a, from + k, sizeof a);
+    convert_register<W>(a, b);
+    __builtin_memcpy(to + k, &b, sizeof b);
+  }
+  for (int k = N / W * W; k < N; ++k) {
+    to[k] = TO(from[k]);
+  }
+}
+
 template <int N>
 MLXG_INLINE void convert(const metal::half* from, float* to) {
   constexpr int W = N < floats_per_register ? 8 : floats_per_register;
-  for (int k = 0; k + W <= N; k += W) {
-    halves<W> h;
-    floats<W> v;
-    __builtin_memcpy(&h, from + k, sizeof h);
-    __asm__("vcvtph2ps %1, %0" : "=v"(v) : "v"(h));
-    __builtin_memcpy(to + k, &v, sizeof v);
-  }
-  for (int k = N / W * W; k < N; ++k) {
-    to[k] = float(from[k]);
-  }
+  convert_registers<N, W, halves<W>, floats<W>>(from, to);
 }
 
 template <int N>
 MLXG_INLINE void convert(const float* from, metal::half* to) {
   constexpr int W = N < floats_per_register ? 8 : floats_per_register;
-  for (int k = 0; k + W <= N; k += W) {
-    halves<W> h;
-    floats<W> v;
-    __builtin_memcpy(&v, from + k, sizeof v);
-    __asm__("vcvtps2ph $0, %1, %0" : "=v"(h) : "v"(v));
-    __builtin_memcpy(to + k, &h, sizeof h);
-  }
-  for (int k = N / W * W; k < N; ++k) {
-    to[k] = metal::half(from[k]);
-  }
+  convert_registers<N, W, floats<W>, halves<W>>(from, to);
 }
 
 // Returns its argument. The compiler does not know that, so loops over it do not become masked loads or calls of memset
