@@ -1,5 +1,5 @@
-// Package quickcompile lets tests compile the kernels of the host executor with little optimization, which takes a
-// third of the time.
+// Package quickcompile lets tests compile the kernels of the host executor with little optimization, which takes less
+// than half of the time.
 //
 // The results have the same bits: the compiler flags forbid changes of floating-point operations at every optimization
 // level. TestOptimizationKeepsBits in package ops checks this for every kernel.

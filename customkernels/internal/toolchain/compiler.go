@@ -112,7 +112,7 @@ func newCompiler(command []string) (*compiler, error) {
 func (c *compiler) flags() []string {
 	optimization := "-O3"
 	if quickcompile.Enabled() {
-		optimization = "-O1"
+		optimization = "-Og"
 	}
 	f := []string{
 		"-std=c++20", optimization, "-fPIC", "-shared",
