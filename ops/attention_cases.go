@@ -80,8 +80,8 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 	}
 }
 
-// warpgroupShapes are the shapes of WarpgroupCases: every head width that warpgroups support, and every option but
-// masks.
+// warpgroupShapes are the shapes of WarpgroupCases: every head width that warpgroups support, and every option but an
+// added mask.
 var warpgroupShapes = []attentionLaunch{
 	{name: "full", shape: [7]int{1, 2, 1, 256, 256, 64, 64}},
 	{name: "ragged", shape: [7]int{2, 2, 2, 133, 70, 128, 128}, sinks: true},
@@ -96,6 +96,11 @@ var warpgroupShapes = []attentionLaunch{
 	{
 		name: "packed", shape: [7]int{1, 2, 1, 75, 47, 64, 64}, cfg: AttentionConfig{Causal: true},
 		starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
+	},
+	{name: "mask", shape: [7]int{1, 2, 1, 133, 171, 128, 128}, mask: []int{133, 171}, maskDType: mlxc.Bool},
+	{
+		name: "mask, packed", shape: [7]int{1, 2, 1, 75, 47, 64, 64}, cfg: AttentionConfig{Causal: true},
+		mask: []int{2, 75, 47}, maskDType: mlxc.Bool, starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
 	},
 }
 

@@ -74,14 +74,15 @@ type rowFootprint struct {
 	storedInputs         bool // a warpgroup keeps the inputs in threadgroup memory (StoredOperand)
 }
 
-// attentionGeometryFor returns the geometry of a kernel with this footprint for `length` rows. masked tells whether the
-// attention has a mask, which warpgroups do not support.
+// attentionGeometryFor returns the geometry of a kernel with this footprint for `length` rows. Warpgroups do not support
+// an added mask.
 func attentionGeometryFor(
 	on target, dtype mlxc.DType, headDim, valueDim, length int, footprint rowFootprint,
-	masked bool,
+	mask maskKind,
 ) attentionGeometry {
 	b := on.backend
-	if on.warpgroups && dtype.Size() == 2 && !masked && length > 8 && fitsWarpgroup(headDim) && fitsWarpgroup(valueDim) {
+	if on.warpgroups && dtype.Size() == 2 && mask != addedMask && length > 8 &&
+		fitsWarpgroup(headDim) && fitsWarpgroup(valueDim) {
 		return warpgroupGeometry(headDim, valueDim, footprint)
 	}
 	t := attentionTuning[b]

@@ -13,29 +13,31 @@ func TestGeometryOfWarpgroups(t *testing.T) {
 	on := target{backend: mlxc.BackendCUDA, warpgroups: true}
 	for _, headDim := range []int{64, 128} {
 		for _, valueDim := range []int{64, 128} {
-			both := headDim + valueDim
-			for name, footprint := range map[string]rowFootprint{
-				"forward": {inputs: headDim, accumulators: valueDim},
-				"dq":      {inputs: both, accumulators: headDim, valueProducts: true},
-				"dkv":     {inputs: both, accumulators: both, valueProducts: true, storedInputs: true},
-			} {
-				g := attentionGeometryFor(on, mlxc.Float16, headDim, valueDim, 100, footprint, false)
-				require.Equal(t, 128, g.threads(), name)
-				require.GreaterOrEqual(t, g.groupsPerCore, 2, name)
-				const reserved = 1 << 10 // by CUDA for each threadgroup
-				require.LessOrEqual(t, g.groupsPerCore*(g.memory+reserved), 228<<10, name)
+			for _, mask := range []maskKind{noMask, booleanMask} {
+				both := headDim + valueDim
+				for name, footprint := range map[string]rowFootprint{
+					"forward": {inputs: headDim, accumulators: valueDim},
+					"dq":      {inputs: both, accumulators: headDim, valueProducts: true},
+					"dkv":     {inputs: both, accumulators: both, valueProducts: true, storedInputs: true},
+				} {
+					g := attentionGeometryFor(on, mlxc.Float16, headDim, valueDim, 100, footprint, mask)
+					require.Equal(t, 128, g.threads(), name)
+					require.GreaterOrEqual(t, g.groupsPerCore, 2, name)
+					const reserved = 1 << 10 // by CUDA for each threadgroup
+					require.LessOrEqual(t, g.groupsPerCore*(g.memory+reserved), 228<<10, name)
+				}
 			}
 		}
 	}
-	simdgroups := func(on target, dtype mlxc.DType, headDim, length int, masked bool) {
+	simdgroups := func(on target, dtype mlxc.DType, headDim, length int, mask maskKind) {
 		t.Helper()
-		g := attentionGeometryFor(on, dtype, headDim, 64, length, rowFootprint{inputs: headDim, accumulators: 64}, masked)
+		g := attentionGeometryFor(on, dtype, headDim, 64, length, rowFootprint{inputs: headDim, accumulators: 64}, mask)
 		require.Equal(t, 32, g.lanes)
 		require.Zero(t, g.memory)
 	}
-	simdgroups(on, mlxc.Float32, 64, 100, false)
-	simdgroups(on, mlxc.Float16, 80, 100, false)
-	simdgroups(on, mlxc.Float16, 64, 8, false)
-	simdgroups(on, mlxc.Float16, 64, 100, true)
-	simdgroups(target{backend: mlxc.BackendCUDA}, mlxc.Float16, 64, 100, false)
+	simdgroups(on, mlxc.Float32, 64, 100, noMask)
+	simdgroups(on, mlxc.Float16, 80, 100, noMask)
+	simdgroups(on, mlxc.Float16, 64, 8, noMask)
+	simdgroups(on, mlxc.Float16, 64, 100, addedMask)
+	simdgroups(target{backend: mlxc.BackendCUDA}, mlxc.Float16, 64, 100, noMask)
 }

@@ -38,9 +38,23 @@ func (in attentionInputs) maskShape() [4]int {
 	return shape
 }
 
-// hasMaskGradient reports whether the mask is added to the scores and therefore has a gradient.
-func (in attentionInputs) hasMaskGradient() bool {
-	return in.mask != nil && in.mask.DType() != mlxc.Bool
+// A maskKind tells what a mask does to the scores.
+type maskKind int
+
+const (
+	noMask      maskKind = iota
+	booleanMask          // hides keys
+	addedMask            // is added, and therefore has a gradient
+)
+
+func (in attentionInputs) kindOfMask() maskKind {
+	switch {
+	case in.mask == nil:
+		return noMask
+	case in.mask.DType() == mlxc.Bool:
+		return booleanMask
+	}
+	return addedMask
 }
 
 // attentionArgs holds the inputs as arguments of the kernels. Inputs that are nil are replaced by placeholders that the
@@ -49,13 +63,14 @@ type attentionArgs struct {
 	attentionInputs
 	keyMask        *mlxc.Array // the mask for attention_dkv; the other kernels read mask
 	sequences      int         // 0 without packed sequences
-	capped, masked bool
+	capped         bool
+	maskKind       maskKind
 	sizes, scalars *mlxc.Array // struct Sizes of the shaders; the scale and the soft cap
 }
 
 // bind returns the inputs and options as arguments of the kernels. The caller's scope owns the arrays that it makes.
 func (in attentionInputs) bind(on target, cfg AttentionConfig) attentionArgs {
-	a := attentionArgs{attentionInputs: in, capped: cfg.SoftCap > 0, masked: in.mask != nil}
+	a := attentionArgs{attentionInputs: in, capped: cfg.SoftCap > 0, maskKind: in.kindOfMask()}
 	// Placeholders and scalars have eight elements: MLX passes shorter inputs in the constant address space.
 	if in.mask == nil {
 		a.mask = mlxc.Zeros(mlxc.Bool, 8)
@@ -85,7 +100,7 @@ func (in attentionInputs) bind(on target, cfg AttentionConfig) attentionArgs {
 		int32(mask[0]), int32(mask[1]), int32(mask[2]), int32(mask[3]), int32(in.q.Dim(0)))
 	a.scalars = customkernels.Constants(cfg.Scale, cfg.SoftCap, 0, 0, 0, 0, 0, 0)
 	a.keyMask = a.mask
-	if lanes := attentionTuning[on.backend].lanes; lanes > 1 && in.mask != nil && in.mask.DType() == mlxc.Bool {
+	if lanes := attentionTuning[on.backend].lanes; lanes > 1 && a.maskKind == booleanMask {
 		a.mask, a.keyMask = a.maskBits(on, mask, lanes)
 	}
 	return a
@@ -165,7 +180,7 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 		MinGroupsPerCore:  g.groupsPerCore,
 		Template: attentionTemplate{
 			dtype: a.q.DType(), mask: a.mask.DType(),
-			capped: a.capped, masked: a.masked, paired: g.paired,
+			capped: a.capped, masked: a.maskKind != noMask, paired: g.paired,
 			lanes: g.lanes, simdgroups: g.simdgroups, blockM: g.blockM, blockN: g.blockN,
 			headDim: a.q.Dim(3), valueDim: a.v.Dim(3),
 		}.args(),
@@ -174,7 +189,7 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 
 // geometry returns the launch geometry of a kernel with this footprint for `length` rows.
 func (a attentionArgs) geometry(on target, length int, footprint rowFootprint) attentionGeometry {
-	return attentionGeometryFor(on, a.q.DType(), a.q.Dim(3), a.v.Dim(3), length, footprint, a.masked)
+	return attentionGeometryFor(on, a.q.DType(), a.q.Dim(3), a.v.Dim(3), length, footprint, a.maskKind)
 }
 
 // attentionForward returns out and the statistics m and l of each row, [batch, heads, queries, 2]: m is close to the
@@ -221,7 +236,7 @@ func attentionBackward(
 
 		copy(grads, a.gradQKV(on, inputs))
 		switch {
-		case !in.hasMaskGradient():
+		case a.maskKind != addedMask:
 		case in.maskShape()[3] == 1:
 			grads[3] = in.gradRowMask(statistics, stats, dLSE)
 		default:

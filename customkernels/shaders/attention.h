@@ -42,11 +42,11 @@
 //
 //   parameter    meaning                                    constraint
 //   T            dtype of q, k, v, o and their gradients    float, half, bfloat
-//   MASK_T       dtype of the mask                          float, half, bfloat; boolean: bool or, with 32 lanes, Bits
+//   MASK_T       dtype of the mask                          float, half, bfloat; boolean: bool, or Bits if LANES > 1
 //   CAPPED       the scores have a soft cap
 //   MASKED       there is a mask
 //   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
-//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) if neither PAIRED nor MASKED
+//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) if not PAIRED, without mask of numbers
 //   SIMDGROUPS   simdgroups of a threadgroup                threadgroup size LANES · SIMDGROUPS
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
 //   BLOCK_N      rows of a panel                            multiple of 8; device tiles: of 16

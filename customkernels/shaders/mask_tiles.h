@@ -1,7 +1,7 @@
 // Mask tiles for tiles of scores (tiles.h). Rows are queries and columns are keys; if TRANSPOSED, rows are keys.
 //
 // If the mask has numbers, or booleans with one lane, each lane loads the mask elements of its scores. It loads them
-// before it computes the scores, so the computation hides the latency. With 32 lanes attention_mask_bits packs a
+// before it computes the scores, so the computation hides the latency. With more lanes attention_mask_bits packs a
 // boolean mask into bits first: a word has 32 keys of a query or, if TRANSPOSED, 32 queries of a key. prefetch reads
 // the words of a tile one iteration before load.
 
@@ -80,15 +80,15 @@ struct MaskTile {
     for (int e = 0; e < Scores::LANE_ROWS * Scores::LANE_COLUMNS; e++) {
       is_any |= elements[e] != MASK_T(0);
     }
-    return !simd_any(is_any);
+    return !any_lane<LANES>(is_any);
   }
 
   MASK_T get(int i, int j) const { return elements[i * Scores::LANE_COLUMNS + j]; }
 };
 
-template <bool TRANSPOSED, int ROWS, int COLUMNS>
-struct MaskTile<TRANSPOSED, Bits, 32, ROWS, COLUMNS> {
-  typedef Tile<32, ROWS, COLUMNS> Scores;
+template <bool TRANSPOSED, int LANES, int ROWS, int COLUMNS>
+struct MaskTile<TRANSPOSED, Bits, LANES, ROWS, COLUMNS> {
+  typedef Tile<LANES, ROWS, COLUMNS> Scores;
   static constexpr constant int WORDS = (COLUMNS + 31) / 32;
   uint prefetched[Scores::LANE_ROWS][WORDS + 1];  // words of the next tile, from the word with its first bit
   uint shift;                                     // position of the first bit in that word
@@ -130,7 +130,7 @@ struct MaskTile<TRANSPOSED, Bits, 32, ROWS, COLUMNS> {
         any |= words[i][w];
       }
     }
-    return !simd_any(any != 0);
+    return !any_lane<LANES>(any != 0);
   }
 
   // Column j of a lane is column(j, 0) + column(0, lane), and both are in the same word. load has shifted the word by

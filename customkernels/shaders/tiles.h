@@ -87,7 +87,18 @@ inline void multiply_add_transposed(
 #include "tile_simdgroup.h"
 #endif
 
+// any_lane reports whether `value` is true in any lane of the simdgroup. All lanes call it.
+template <int LANES>
+inline bool any_lane(bool value) {
+  return simd_any(value);
+}
+
 #ifdef MLXG_WARPGROUP_TILES
+
+template <>
+inline bool any_lane<128>(bool value) {
+  return mlxg::any_in_warpgroup(value);
+}
 
 template <int ROWS, int COLUMNS>
 struct Tile<128, ROWS, COLUMNS> : mlxg::warpgroup_tile<ROWS, COLUMNS> {};

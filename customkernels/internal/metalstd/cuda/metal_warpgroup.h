@@ -134,6 +134,22 @@ struct warpgroup_stored_operand {
   }
 };
 
+// any_in_warpgroup reports whether `value` is true in any thread of the warpgroup. Barrier 0 belongs to __syncthreads.
+MLXG_INLINE bool any_in_warpgroup(bool value) {
+  unsigned any;
+  asm volatile(
+      "{\n"
+      ".reg .pred own, all;\n"
+      "setp.ne.u32 own, %1, 0;\n"
+      "barrier.cta.red.or.pred all, %2, 128, own;\n"
+      "selp.u32 %0, 1, 0, all;\n"
+      "}"
+      : "=r"(any)
+      : "r"(unsigned(value)), "r"(1 + threadIdx.x / 128)
+      : "memory");
+  return any != 0;
+}
+
 // multiply_transposed starts product = left · rightᵀ, with left in shared memory.
 template <int INNER, int COLUMNS, int STRIDE, class T>
 MLXG_INLINE void multiply_transposed(
