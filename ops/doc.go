@@ -12,8 +12,8 @@
 //
 // Operations work inside mlxc's VJP, ValueAndGrad, Checkpoint and Compile. CompileShapeless and second derivatives
 // return an error; only Transpose2D can be differentiated twice. Vmap and forward-mode derivatives return an error if a
-// kernel computes the forward pass. They work if MLX computes it, as in RMSNorm and LayerNorm. MLX's own operations
-// support all of these transforms.
+// kernel computes the forward pass. They work if MLX computes it, as in RMSNorm and LayerNorm on a GPU. MLX's own
+// operations support all of these transforms.
 //
 // # Running on a CPU
 //

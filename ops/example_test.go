@@ -46,6 +46,25 @@ func ExampleCrossEntropy() {
 	//        [0, 0, 0, 0]], dtype=float32)
 }
 
+func ExampleMatMul() {
+	loss := func(args []*mlxc.Array) []*mlxc.Array {
+		return []*mlxc.Array{ops.MatMul(args[0], args[1]).Sum()}
+	}
+	x := mlxc.FromSlice([]float32{1, 2, 3, 4}, 2, 2)
+	weight := mlxc.FromSlice([]float32{5, 6, 7, 8}, 2, 2)
+	values, grads, err := mlxc.ValueAndGrad(loss, 1)([]*mlxc.Array{x, weight})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(values[0])
+	fmt.Println(grads[0])
+	// Output:
+	// array(134, dtype=float32)
+	// array([[4, 4],
+	//        [6, 6]], dtype=float32)
+}
+
 func ExampleLinearCrossEntropy() {
 	targets := mlxc.FromSlice([]int32{1, 0})
 	loss := func(args []*mlxc.Array) []*mlxc.Array {

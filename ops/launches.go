@@ -151,6 +151,7 @@ var operations = []operation{
 	{name: "layernorm_separate", cases: layerNormSeparateCases},
 	{name: "embedding", cases: embeddingCases},
 	{name: "softmax", cases: softmaxCases},
+	{name: "matmul", cases: matMulCases},
 	{name: "transpose2d", cases: transposeCases},
 	{name: "cross_entropy", cases: crossEntropyCases},
 	{name: "attention", cases: attentionCases},

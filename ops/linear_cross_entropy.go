@@ -23,8 +23,8 @@ import (
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]
 //
-// Logits and dlogits are rounded to hidden's dtype. dhidden is accumulated in float32 in the order of the slices, from
-// products that are rounded to the dtype.
+// The products are those of [MatMul]. Logits and dlogits are rounded to hidden's dtype. dhidden is accumulated in
+// float32 in the order of the slices, from products that are rounded to the dtype.
 //
 // In float16, cotangents and hidden are scaled by powers of two before the products and the gradients are scaled back
 // afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before a mean is
@@ -126,11 +126,15 @@ type linearLoss struct {
 	plan      classPlan
 }
 
+func (l linearLoss) logits(hidden, weight *mlxc.Array) *mlxc.Array {
+	return matrixProduct(l.on, matrix{array: hidden}, matrix{array: weight, transposed: true})
+}
+
 // forward returns the loss, the states of the rows and, if keep is set, the logits of the slices that the plan keeps.
 func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	var results, states, kept []*mlxc.Array
 	l.slices(l.hidden, func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array {
-		logits := hidden.MatMul(weight.Transpose())
+		logits := l.logits(hidden, weight)
 		results = crossEntropyLosses(l.on, logits, l.classes, nil, classSlice{begin, l.weight.Dim(0)}, l.cfg)
 		states = append(states, results[1])
 		if keep && len(kept) < l.plan.kept {
@@ -176,12 +180,12 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 		if at := begin / l.plan.slice; at < len(kept) {
 			logits = kept[at].After(hidden) // otherwise MLX could compute all dlogits at once
 		} else {
-			logits = hidden.MatMul(weight.Transpose())
+			logits = l.logits(hidden, weight)
 		}
 		slice := classSlice{begin, l.weight.Dim(0)}
 		dlogits := crossEntropyGradient(l.on, logits, l.classes, outputs[1], scaled.cotangents, slice, l.cfg)
 		if l.needsGrad[0] {
-			dh := dlogits.MatMul(weight)
+			dh := matrixProduct(l.on, matrix{array: dlogits}, matrix{array: weight})
 			if dhidden != nil {
 				dh = dhidden.AsType(mlxc.Float32).Add(dh)
 			}
@@ -189,7 +193,8 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 			done = append(done, dh)
 		}
 		if l.needsGrad[1] {
-			dw := scaled.dweight(dlogits.Transpose().MatMul(scaled.hidden))
+			product := matrixProduct(l.on, matrix{array: dlogits, transposed: true}, matrix{array: scaled.hidden})
+			dw := scaled.dweight(product)
 			dweights = append(dweights, dw)
 			done = append(done, dw)
 		}

@@ -56,6 +56,7 @@ func BenchOps(d mlxc.Device) []bench.Op {
 		{Name: "embedding", Pass: report.Backward, Cases: embeddingBenches(s.tables)},
 		{Name: "cross-entropy", Pass: report.Step, Cases: lossBenches(s.losses)},
 		{Name: "linear-cross-entropy", Pass: report.Step, Cases: linearLossBenches(s.linearLosses)},
+		{Name: "matmul", Pass: report.Step, Cases: matMulBenches(s.products)},
 		{Name: "attention", Pass: report.Step, Cases: attentionBenches(s.attentions)},
 	}
 }
@@ -78,6 +79,7 @@ type benchSizes struct {
 	tables                       []embeddingCase
 	losses                       []lossCase
 	linearLosses                 []linearLossCase
+	products                     [][3]int // rows, terms, columns
 	attentions                   []attentionCase
 }
 
@@ -96,6 +98,7 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			tables:       []embeddingCase{{ids: []int{2048}, v: 8192, d: 128}},
 			losses:       slices.Concat(bothLosses(256, 1024), bothLosses(256, 32768)),
 			linearLosses: []linearLossCase{{loss(256, 8192, ops.ReductionMean), 256}, {loss(256, 8192, ops.ReductionNone), 256}},
+			products:     [][3]int{{512, 64, 192}, {512, 512, 512}, {256, 1024, 4096}},
 			attentions: []attentionCase{
 				{batch: 1, heads: 2, queries: 512, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 512, dim: 64, causal: true},
@@ -121,6 +124,7 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			{loss(4096, 128256, ops.ReductionMean), 4096},
 			{loss(16384, 128256, ops.ReductionMean), 2048},
 		},
+		products: [][3]int{{4096, 4096, 4096}},
 		attentions: []attentionCase{
 			{batch: 4, heads: 32, queries: 2048, dim: 128, causal: true},
 			{batch: 4, heads: 32, kvHeads: 8, queries: 4096, dim: 128, causal: true},
@@ -134,6 +138,19 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			{batch: 4, heads: 32, kvHeads: 8, queries: 2048, dim: 64, causal: true, sinks: true},
 		},
 	}
+}
+
+// matMulBenches times MLX's products on both sides on a GPU and on macOS.
+func matMulBenches(products [][3]int) []bench.Case {
+	var cases []bench.Case
+	for _, s := range products {
+		product := 2 * float64(s[0]) * float64(s[1]) * float64(s[2])
+		cases = append(cases, bench.Case{
+			Case:  matMulCase{rowCase{shape: []int{s[0], s[1]}}, s[2]}.build(),
+			FLOPs: map[report.Pass]float64{report.Backward: 2 * product, report.Step: 3 * product},
+		})
+	}
+	return cases
 }
 
 func embeddingBenches(tables []embeddingCase) []bench.Case {

@@ -22,6 +22,7 @@ func Ops() []compare.Op {
 		embeddingSparse(),
 		crossEntropy(),
 		linearCrossEntropy(),
+		matMul(),
 		attention(),
 		causalAttention(),
 	}

@@ -1,6 +1,6 @@
 // Tiles and panels of a simdgroup of one lane, for tiles.h. The compiler vectorizes the loops for a CPU.
 
-#define TILES_UNROLL _Pragma("clang loop unroll(full)")
+#include "packed_product.h"
 
 template <int ROWS, int COLUMNS>
 struct Tile<1, ROWS, COLUMNS> {
@@ -44,9 +44,9 @@ struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
   }
 };
 
-// add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum. Blocks of 8×8 elements of the product stay in
-// registers for all of INNER. Eight columns of the panel, converted to float, stay in the cache for all rows. An
-// executor that defines MLXG_THREAD_PRODUCTS does the same with its vector registers.
+// add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum. Eight columns of the panel, converted to
+// float, stay in the cache for all rows. An executor that defines MLXG_THREAD_PRODUCTS does the same with its vector
+// registers.
 template <bool TRANSPOSED, int ROWS, int INNER, int COLUMNS, typename T, int PANEL_ROWS, int PANEL_COLUMNS, int STRIDE>
 inline void add_product(
     thread Tile<1, ROWS, COLUMNS>& sum,
@@ -74,35 +74,7 @@ inline void add_product(
         }
       }
     }
-    // Rows of 8 floats are stored 16 apart. Adjacent rows make g++ combine two of them in one vector and run out of
-    // registers.
-    float products[ROWS][16];
-    for (int m = 0; m < ROWS; m += 8) {
-      float block[8][8];
-      TILES_UNROLL for (int i = 0; i < 8; i++) {
-        TILES_UNROLL for (int j = 0; j < 8; j++) {
-          block[i][j] = 0;
-        }
-      }
-      for (int k = 0; k < INNER; k++) {
-        TILES_UNROLL for (int i = 0; i < 8; i++) {
-          TILES_UNROLL for (int j = 0; j < 8; j++) {
-            block[i][j] = fma(left.elements[m + i][k], right[k][j], block[i][j]);
-          }
-        }
-      }
-      TILES_UNROLL for (int i = 0; i < 8; i++) {
-        TILES_UNROLL for (int j = 0; j < 8; j++) {
-          products[m + i][j] = block[i][j];
-        }
-      }
-    }
-    // This loop is separate for the same reason.
-    for (int m = 0; m < ROWS; m++) {
-      for (int j = 0; j < 8; j++) {
-        sum.elements[m][c + j] += products[m][j];
-      }
-    }
+    add_packed_product(&sum.elements[0][c], COLUMNS, left.elements, right, ROWS, INNER);
   }
 #endif
 }

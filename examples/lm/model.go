@@ -65,6 +65,7 @@ type gradients struct {
 	name         string
 	embedding    func(weight, ids *mlxc.Array) *mlxc.Array
 	norm         func(x, weight *mlxc.Array) *mlxc.Array
+	matMul       func(x, weight *mlxc.Array) *mlxc.Array
 	attention    func(q, k, v *mlxc.Array) *mlxc.Array // causal
 	crossEntropy func(logits, targets *mlxc.Array) *mlxc.Array
 }
@@ -75,6 +76,7 @@ var ours = gradients{
 	name:      "mlxgrad",
 	embedding: ops.Embedding,
 	norm:      func(x, weight *mlxc.Array) *mlxc.Array { return ops.RMSNorm(x, weight, eps) },
+	matMul:    ops.MatMul,
 	attention: func(q, k, v *mlxc.Array) *mlxc.Array {
 		return ops.Attention(q, k, v, ops.AttentionConfig{Causal: true})
 	},
@@ -87,6 +89,7 @@ var builtIn = gradients{
 	name:      "MLX",
 	embedding: func(weight, ids *mlxc.Array) *mlxc.Array { return weight.Take(ids, 0) },
 	norm:      func(x, weight *mlxc.Array) *mlxc.Array { return mlxc.RMSNorm(x, weight, eps) },
+	matMul:    (*mlxc.Array).MatMul,
 	attention: func(q, k, v *mlxc.Array) *mlxc.Array {
 		return mlxc.ScaledDotProductAttention(q, k, v, mlxc.AttentionConfig{Causal: true})
 	},
@@ -101,18 +104,18 @@ func (g gradients) logits(s shape, p params, ids *mlxc.Array) *mlxc.Array {
 	for _, l := range p.Layers {
 		x = x.Add(g.attend(s, l, g.norm(x, l.AttentionNorm)))
 		h := g.norm(x, l.MLPNorm)
-		gate := h.MatMul(l.Gate)
-		x = x.Add(gate.Mul(gate.Sigmoid()).Mul(h.MatMul(l.Up)).MatMul(l.Down))
+		gate := g.matMul(h, l.Gate)
+		x = x.Add(g.matMul(gate.Mul(gate.Sigmoid()).Mul(g.matMul(h, l.Up)), l.Down))
 	}
-	return g.norm(x, p.Norm).MatMul(p.Head)
+	return g.matMul(g.norm(x, p.Norm), p.Head)
 }
 
 func (g gradients) attend(s shape, l layer, x *mlxc.Array) *mlxc.Array {
 	shape := x.Shape()
-	qkv := x.MatMul(l.QKV).Split(3, -1)
+	qkv := g.matMul(x, l.QKV).Split(3, -1)
 	for i := range qkv {
 		qkv[i] = qkv[i].Reshape(shape[0], shape[1], s.heads, s.width/s.heads).Transpose(0, 2, 1, 3)
 	}
 	q, k := mlxc.RoPE(qkv[0], mlxc.RoPEConfig{}), mlxc.RoPE(qkv[1], mlxc.RoPEConfig{})
-	return g.attention(q, k, qkv[2]).Transpose(0, 2, 1, 3).Reshape(shape...).MatMul(l.Out)
+	return g.matMul(g.attention(q, k, qkv[2]).Transpose(0, 2, 1, 3).Reshape(shape...), l.Out)
 }

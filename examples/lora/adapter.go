@@ -7,6 +7,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
+	"github.com/mlxgrad/mlxgrad/ops"
 )
 
 // adapter is a trainable change of a frozen matrix by a product of low rank: W + A·B (Hu et al., "LoRA: Low-Rank
@@ -23,7 +24,7 @@ type layerAdapters struct{ QKV, Out adapter }
 
 // linear returns x·(W + A·B) without computing A·B, which is as large as W.
 func (a adapter) linear(x, w *mlxc.Array) *mlxc.Array {
-	return x.MatMul(w).Add(x.MatMul(a.A).MatMul(a.B))
+	return ops.MatMul(x, w).Add(ops.MatMul(ops.MatMul(x, a.A), a.B))
 }
 
 // newAdapters returns adapters that change nothing yet.

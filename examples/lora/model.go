@@ -74,10 +74,10 @@ func (m model) logits(a adapters, ids *mlxc.Array) *mlxc.Array {
 	for i, l := range m.Layers {
 		x = x.Add(m.attend(l, a.Layers[i], ops.RMSNorm(x, l.AttentionNorm, eps)))
 		h := ops.RMSNorm(x, l.MLPNorm, eps)
-		gate := h.MatMul(l.Gate)
-		x = x.Add(gate.Mul(gate.Sigmoid()).Mul(h.MatMul(l.Up)).MatMul(l.Down))
+		gate := ops.MatMul(h, l.Gate)
+		x = x.Add(ops.MatMul(gate.Mul(gate.Sigmoid()).Mul(ops.MatMul(h, l.Up)), l.Down))
 	}
-	return ops.RMSNorm(x, m.Norm, eps).MatMul(m.Head)
+	return ops.MatMul(ops.RMSNorm(x, m.Norm, eps), m.Head)
 }
 
 func (m model) attend(l layer, a layerAdapters, x *mlxc.Array) *mlxc.Array {

@@ -61,6 +61,6 @@ func generate(root string) (files, error) {
 func operationIndex(op string) int {
 	return slices.Index([]string{
 		"rmsnorm", "layernorm", "rmsnorm-residual", "add-rmsnorm", "softmax", "transpose2d", "embedding",
-		"cross-entropy", "linear-cross-entropy", "attention",
+		"cross-entropy", "linear-cross-entropy", "matmul", "attention",
 	}, op)
 }

@@ -44,6 +44,7 @@ var operations = []operation{
 		file: "linear-cross-entropy", functions: []string{"LinearCrossEntropy"}, config: "CrossEntropyConfig",
 		suites: []string{"linear-cross-entropy"},
 	},
+	{file: "matmul", functions: []string{"MatMul"}, suites: []string{"matmul"}},
 	{
 		file: "attention", functions: []string{"Attention", "AttentionLogSumExp"}, config: "AttentionConfig",
 		suites: []string{"attention"},

@@ -1,4 +1,5 @@
-// The products of tile_thread.h in the vector registers of x86-64. Shaders use them if MLXG_THREAD_PRODUCTS is defined.
+// The products of tile_thread.h and packed_product.h in the vector registers of x86-64. Shaders use them if
+// MLXG_THREAD_PRODUCTS is defined.
 //
 // Compilers do not keep a block of a product in registers reliably. Each element is computed as in tile_thread.h: one
 // fused multiply-add after the other from 0, then an addition to the sum.
@@ -72,17 +73,36 @@ constexpr int block_rows = 8;
 constexpr int block_rows = 4;
 #endif
 
-// Adds left · right to sum, for ROWS rows of left and 2·W or W columns of right.
-template <int ROWS, int INNER, int W, bool PAIRED>
+// Adds left · right to sum, for `rows` rows of left, `terms` columns of left and rows of right, and 2·W or W columns of
+// right. `rows` is a multiple of 8.
+template <int W, bool PAIRED>
 MLXG_INLINE void add_columns(
-    float* sum, int sum_stride, const float* left, int left_stride, const float* right, int right_stride) {
-  for (int m = 0; m < ROWS; m += block_rows) {
+    float* sum,
+    int sum_stride,
+    const float* left,
+    int left_stride,
+    const float* right,
+    int right_stride,
+    int rows,
+    int terms) {
+  for (int m = 0; m < rows; m += block_rows) {
     product_block<block_rows, W, PAIRED> block;
-    for (int k = 0; k < INNER; ++k) {
+    for (int k = 0; k < terms; ++k) {
       const float* const row = right + k * right_stride;
       block.add(left + m * left_stride + k, left_stride, load_floats<W>(row), load_floats<W>(row + PAIRED * W));
     }
     block.add_to(sum + m * sum_stride, sum_stride);
+  }
+}
+
+// Adds left · right to sum, for rows of INNER floats of left and of WIDTH floats of right.
+template <int INNER, int WIDTH>
+MLXG_INLINE void add_packed_product(
+    float* sum, int stride, const float* left, const float* right, int rows, int terms) {
+  constexpr int W = WIDTH < floats_per_register ? 8 : floats_per_register;
+  constexpr bool PAIRED = WIDTH % (2 * W) == 0;
+  for (int c = 0; c < WIDTH; c += PAIRED ? 2 * W : W) {
+    add_columns<W, PAIRED>(sum + c, stride, left, INNER, right + c, WIDTH, rows, terms);
   }
 }
 
@@ -141,7 +161,7 @@ template <bool TRANSPOSED, int ROWS, int INNER, int W, bool PAIRED, class T>
   constexpr int WIDTH = PAIRED ? 2 * W : W;
   float packed[INNER][WIDTH];
   pack_columns<TRANSPOSED, INNER, WIDTH>(right, stride, rows, packed);
-  add_columns<ROWS, INNER, W, PAIRED>(sum, sum_stride, left, INNER, packed[0], WIDTH);
+  add_columns<W, PAIRED>(sum, sum_stride, left, INNER, packed[0], WIDTH, ROWS, INNER);
 }
 
 // Adds left · right to sum, from column FIRST of right on. The packed columns have at most 32 KiB, a quarter of the

@@ -1,0 +1,70 @@
+package suite
+
+import (
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/mlxgrad/mlxgrad/compare"
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/ops"
+)
+
+// matMulCase is a product of a, whose row shape and last axis are shape, with `columns` columns of b.
+type matMulCase struct {
+	rowCase // of a; values and layouts count for both operands
+	columns int
+}
+
+// matMul covers sides below, at and above a vector and a block of the kernel, and every layout of an operand.
+func matMul() compare.Op {
+	op := compare.Op{Name: "matmul"}
+	add := func(columns int, c rowCase) { op.Cases = append(op.Cases, matMulCase{c, columns}.build()) }
+
+	for _, rows := range []int{1, 8, 65, 129} {
+		for _, inner := range []int{1, 31, 128, 129} {
+			for _, columns := range []int{1, 33, 128, 130} {
+				add(columns, rowCase{shape: []int{rows, inner}})
+			}
+		}
+	}
+	for _, shape := range [][]int{{33}, {2, 3, 33}, {5, 1, 129}, {0, 7}, {2, 0}, {1024, 64}, {3, 4099}} {
+		add(16, rowCase{shape: shape})
+	}
+	add(0, rowCase{shape: []int{3, 5}})
+	for _, layout := range everyLayout() {
+		for _, operand := range []string{"a", "b", "dy"} {
+			add(33, rowCase{shape: []int{37, 65}, layouts: layouts{operand: layout}})
+		}
+	}
+	for values, label := range map[string]compare.Values{"far from 0": compare.Far, "spread": compare.Spread} {
+		add(33, rowCase{shape: []int{37, 129}, values: label, label: values})
+	}
+	add(33, rowCase{shape: []int{37, 129}, values: compare.With(math.NaN()), label: "one NaN"})
+	add(33, rowCase{shape: []int{37, 129}, values: compare.With(math.Inf(1)), label: "one infinity"})
+	return op
+}
+
+func (c matMulCase) build() compare.Case {
+	own := mlxc.CurrentDevice() == mlxc.CPU && runtime.GOOS != "darwin"
+	last := len(c.shape) - 1
+	b := []int{c.shape[last], c.columns}
+	return compare.Case{
+		Name: caseName(dimensions(c.shape)+" by "+dimensions(b), c.layouts.String(), c.label),
+		Inputs: []compare.Input{
+			{Name: "a", Shape: c.shape, Layout: c.layouts["a"], Values: c.values},
+			{Name: "b", Shape: b, Layout: c.layouts["b"]},
+		},
+		Outputs: []compare.Output{c.output("y", slices.Concat(c.shape[:last], b[1:]), own)},
+		Reference: compare.Reference{
+			Forward: func(in []oracle.Tensor) []oracle.Tensor { return []oracle.Tensor{oracle.MatMul(in[0], in[1])} },
+			Gradient: func(in, ct []oracle.Tensor) []oracle.Tensor {
+				da, db := oracle.MatMulVJP(in[0], in[1], ct[0])
+				return []oracle.Tensor{da, db}
+			},
+		},
+		Ours: func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{ops.MatMul(in[0], in[1])} },
+		MLX:  func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{in[0].MatMul(in[1])} },
+	}
+}
