@@ -15,10 +15,10 @@ func matMulCases(set CaseSet) []launchCase {
 	var cases []launchCase
 	for _, s := range shapes {
 		rows, inner, columns := s[0], s[1], s[2]
-		for label, transposed := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+		for layout, transposed := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
 			cases = append(cases, launchCase{
 				name: fmt.Sprintf("%dx%d by %dx%d%s", rows, inner, inner, columns,
-					[]string{"", ", b transposed", ", a transposed", ", both transposed"}[label]),
+					[]string{"", ", b transposed", ", a transposed", ", both transposed"}[layout]),
 				run: func(on target, dtype mlxc.DType) {
 					matrixProduct(on,
 						randomMatrix(1, dtype, rows, inner, transposed[0]),
