@@ -14,9 +14,11 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare/report"
 	"github.com/mlxgrad/mlxgrad/internal/cli"
+	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 )
 
 func TestMain(m *testing.M) {
+	quickcompile.Set(true)
 	testscript.Main(m, map[string]func(){"mlxgrad": main})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -38,6 +39,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	quickcompile.Set(!long.Full() && flag.Lookup("test.bench").Value.String() == "")
 	os.Exit(m.Run())
 }
 

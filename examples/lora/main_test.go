@@ -14,6 +14,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
+	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 	if _, err := mlxc.SetCompileMode(mlxc.CompileNoFuse); err != nil {
 		panic(err)
 	}
+	quickcompile.Set(true)
 	os.Exit(m.Run())
 }
 

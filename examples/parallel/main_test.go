@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
+	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/distributed"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
@@ -27,6 +28,7 @@ import (
 const roleVariable = "PARALLEL_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	quickcompile.Set(true)
 	var err error
 	switch os.Getenv(roleVariable) {
 	case "":

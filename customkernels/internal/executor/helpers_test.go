@@ -3,6 +3,7 @@ package executor
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -11,11 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
+	"github.com/mlxgrad/mlxgrad/internal/long"
+	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
 // TestMain runs the tests with a new, empty cache.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	quickcompile.Set(!long.Full())
 	dir, err := os.MkdirTemp("", "executor-test-")
 	if err != nil {
 		panic(err)
