@@ -42,7 +42,7 @@ type CUDAKernelSource struct {
 	SharedMemory int
 	// Code is a cubin or PTX for the device. If it is not empty, launches run its function Function instead of Body;
 	// exported graphs still contain Body. The function's parameters are pointers to the inputs and then to the outputs:
-	// it gets no shapes, strides or template arguments. MLX copies and hashes Code at every launch.
+	// it gets no shapes, strides or template arguments.
 	Code     []byte
 	Function string
 }

@@ -9,6 +9,7 @@
 #include "mlx/fast.h"
 #include "mlx/mlx.h"
 #include "mlxg_internal.h"
+#include "mlxg_module.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -31,15 +32,6 @@ std::vector<std::string> texts(const char* p, size_t n) {
     p += list.back().size() + 1;
   }
   return list;
-}
-
-// compiled returns the launcher of a function in a cubin or PTX. The launcher ignores template arguments.
-launcher compiled(std::string function, std::string code, bool contiguous, int shared_memory) {
-  return [=](auto& inputs, auto& shapes, auto& dtypes, auto grid, auto threadgroup, const auto&, auto init, bool,
-             auto stream) {
-    return mx::fast::precompiled_cuda_kernel(
-        function, code, inputs, shapes, dtypes, {}, grid, threadgroup, shared_memory, init, contiguous, stream);
-  };
 }
 
 void* kernel_or_error(char** err, auto&& make) {
@@ -98,7 +90,7 @@ void* mlxg_cuda_kernel_new(
       return kernel{with(header), with(exported_header)};
     }
     std::string text(static_cast<const char*>(code), code_size);
-    return kernel{compiled(function, std::move(text), contiguous, shared_memory), with(exported_header)};
+    return kernel{mlxg::compiled_kernel(function, std::move(text), contiguous, shared_memory), with(exported_header)};
   });
 }
 

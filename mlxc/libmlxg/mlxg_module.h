@@ -1,0 +1,18 @@
+// Launches of compiled CUDA code.
+#ifndef MLXG_MODULE_H
+#define MLXG_MODULE_H
+
+#include <string>
+
+#include "mlx/fast.h"
+
+namespace mlxg {
+
+// compiled_kernel returns the launcher of a function in code, which is a cubin or PTX. The launcher ignores template
+// arguments.
+mlx::core::fast::CustomKernelFunction compiled_kernel(
+    std::string function, std::string code, bool contiguous, int shared_memory);
+
+}  // namespace mlxg
+
+#endif
