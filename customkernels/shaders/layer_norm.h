@@ -67,6 +67,24 @@ struct RowStatistics {
   float c;
 };
 
+// Loads the statistics of row `row`, or zeros at and beyond row `rows`, as a vector that lanes can exchange.
+inline float4 load_row_statistics(device const float* statistics, size_t row, uint rows) {
+  if (row >= rows) {
+    return float4(0);
+  }
+  device const float* in = statistics + 4 * row;
+  return float4(in[0], in[1], in[2], in[3]);
+}
+
+// Stores the statistics of row `row`.
+inline void store_row_statistics(RowStatistics values, device float* statistics, size_t row) {
+  device float* out = statistics + 4 * row;
+  out[0] = values.mean;
+  out[1] = values.r;
+  out[2] = values.mean_g;
+  out[3] = values.c;
+}
+
 // The number of elements in each of a thread's accumulators, and the reciprocal of the number of elements in a row.
 // They are the same for all rows, so each thread computes them once.
 template <int ACCUMULATORS>

@@ -225,9 +225,7 @@ template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
       for (int b = 0; b < ROWS_PER_STEP && begin + b < rows; b++) {
         const size_t start = (begin + b) * width;
         float xs[VEC], dys[VEC], g[VEC];
-        columns.load(x + start, column, xs);
-        columns.load(dy + start, column, dys);
-        times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+        load_x_dy_g<HAS_WEIGHT>(x + start, dy + start, column, columns, ws, xs, dys, g);
         add_to_moments<VEC, ACCUMULATORS>(v, xs, g, width - column, moments[b]);
       }
     }
@@ -235,11 +233,7 @@ template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
       const RowStatistics row =
           row_statistics<ACCUMULATORS>(moments[b], counts, eps, scratch2, scratch3, lane, simdgroup, simdgroups);
       if (thread_index == 0) {
-        device float* out = statistics + 4 * (begin + b);
-        out[0] = row.mean;
-        out[1] = row.r;
-        out[2] = row.mean_g;
-        out[3] = row.c;
+        store_row_statistics(row, statistics, begin + b);
       }
     }
   }
@@ -280,21 +274,14 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BI
   const uint lanes = min(threads.x, 32u);
   for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) {
     // Each lane loads the statistics of one row for all lanes.
-    const size_t own = begin + size_t(groups.y) * lane;
-    float4 own_statistics = 0;
-    if (own < rows) {
-      device const float* in = statistics + 4 * own;
-      own_statistics = float4(in[0], in[1], in[2], in[3]);
-    }
+    const float4 own_statistics = load_row_statistics(statistics, begin + size_t(groups.y) * lane, rows);
     for (uint i = 0; i < lanes && begin + size_t(groups.y) * i < rows; i++) {
       const float4 shared = simd_shuffle(own_statistics, i);
       const RowStatistics row = {shared.x, shared.y, shared.z, shared.w};
       const size_t start = (begin + size_t(groups.y) * i) * width;
       for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
         float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
-        columns.load(x + start, columns.at(v), xs);
-        columns.load(dy + start, columns.at(v), dys);
-        times_weight<VEC, HAS_WEIGHT>(dys, ws[v], g);
+        load_x_dy_g<HAS_WEIGHT>(x + start, dy + start, columns.at(v), columns, ws[v], xs, dys, g);
         input_gradient<VEC>(xs, g, row, dxs);
         columns.store(dx + start, columns.at(v), dxs);
         add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, row.mean, row.r, dws[v], dbs[v]);

@@ -41,9 +41,7 @@ inline Moments<VEC> row_moments(
   Moments<VEC> moments = {};
   for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
     float dys[VEC];
-    columns.load(x, columns.at(v), xs[v]);
-    columns.load(dy, columns.at(v), dys);
-    times_weight<VEC, HAS_WEIGHT>(dys, ws[v], gs[v]);
+    load_x_dy_g<HAS_WEIGHT>(x, dy, columns.at(v), columns, ws[v], xs[v], dys, gs[v]);
     add_to_moments<VEC, VEC>(v, xs[v], gs[v], columns.width - columns.at(v), moments);
   }
   uint v = VECS_PER_THREAD;
@@ -94,8 +92,7 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
     const RowStatistics found =
         row_statistics<VEC>(moments, counts, eps, scratch2, scratch3, lane, simdgroup, simdgroups);
     if (thread_index == 0) {
-      statistics[2 * size_t(row)] = found.mean;
-      statistics[2 * size_t(row) + 1] = found.r;
+      store_statistics(float2(found.mean, found.r), statistics, row);
     }
 
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
@@ -138,11 +135,7 @@ template <typename T, typename PARTIAL_T, int VEC, int VECS_PER_THREAD, bool HAS
   const size_t step = size_t(groups.y) * simdgroups;
   for (size_t begin = size_t(group.y) * simdgroups + simdgroup; begin < rows; begin += step * lanes) {
     // Each lane loads the statistics of one row for all lanes.
-    const size_t own = begin + step * lane;
-    float2 own_statistics = 0;
-    if (own < rows) {
-      own_statistics = float2(statistics[2 * own], statistics[2 * own + 1]);
-    }
+    const float2 own_statistics = load_statistics(statistics, begin + step * lane, rows);
     for (uint i = 0; i < lanes && begin + step * i < rows; i++) {
       const float2 row = simd_shuffle(own_statistics, i);
       const size_t start = (begin + step * i) * width;

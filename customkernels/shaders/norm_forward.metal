@@ -46,11 +46,7 @@ template <typename T, int VEC, bool HAS_WEIGHT>
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     float squares[VEC] = {};
-    for (size_t column = columns.first; column < width; column += columns.stride) {
-      float xs[VEC];
-      columns.load(x + start, column, xs);
-      add_squares<VEC>(xs, squares);
-    }
+    add_row_squares(x + start, columns.first, columns, squares);
     const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
     const float r = rsqrt(sum / float(width) + eps);
     for (size_t column = columns.first; column < width; column += columns.stride) {
@@ -60,6 +56,18 @@ template <typename T, int VEC, bool HAS_WEIGHT>
       store_normalized<HAS_WEIGHT>(y + start, column, columns, xs, r, ws);
     }
   }
+}
+
+// Returns Σ x over the thread's elements of a row.
+template <int VEC, typename T>
+inline float row_sum(device const T* row, Columns<VEC> columns) {
+  float sums[VEC] = {};
+  for (size_t column = columns.first; column < columns.width; column += columns.stride) {
+    float xs[VEC];
+    columns.load(row, column, xs);
+    add_values<VEC>(xs, sums);
+  }
+  return pairwise_sum<VEC>(sums);
 }
 
 // Returns (Σ x − mean, Σ (x − mean)²) over the thread's elements of a row.
@@ -76,6 +84,16 @@ inline float2 central_sums(device const T* row, Columns<VEC> columns, float mean
     }
   }
   return float2(pairwise_sum<VEC>(sums), pairwise_sum<VEC>(squares));
+}
+
+// Replaces x by (x − mean)·r·w + b.
+template <int VEC, bool HAS_WEIGHT, bool HAS_BIAS>
+inline void scale_and_shift(thread float* x, float mean, float r, thread const float* w, thread const float* b) {
+  for (int k = 0; k < VEC; k++) {
+    const float normalized = (x[k] - mean) * r;
+    const float scaled = HAS_WEIGHT ? normalized * w[k] : normalized;
+    x[k] = HAS_BIAS ? scaled + b[k] : scaled;
+  }
 }
 
 template <typename T, int VEC, bool HAS_WEIGHT, bool HAS_BIAS>
@@ -102,13 +120,7 @@ template <typename T, int VEC, bool HAS_WEIGHT, bool HAS_BIAS>
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     const size_t start = size_t(row) * width;
-    float sums[VEC] = {};
-    for (size_t column = columns.first; column < width; column += columns.stride) {
-      float xs[VEC];
-      columns.load(x + start, column, xs);
-      add_values<VEC>(xs, sums);
-    }
-    const float sum = threadgroup_sum(pairwise_sum<VEC>(sums), sum_scratch, lane, simdgroup, simdgroups);
+    const float sum = threadgroup_sum(row_sum(x + start, columns), sum_scratch, lane, simdgroup, simdgroups);
     const float about = sum / float(width);
     const float2 central =
         threadgroup_sum(central_sums(x + start, columns, about), central_scratch, lane, simdgroup, simdgroups);
@@ -121,11 +133,7 @@ template <typename T, int VEC, bool HAS_WEIGHT, bool HAS_BIAS>
       columns.load(x + start, column, xs);
       load_weight<HAS_WEIGHT>(w, column, columns, ws);
       load_weight<HAS_BIAS>(b, column, columns, bs);
-      for (int k = 0; k < VEC; k++) {
-        const float normalized = (xs[k] - mean) * r;
-        const float scaled = HAS_WEIGHT ? normalized * ws[k] : normalized;
-        xs[k] = HAS_BIAS ? scaled + bs[k] : scaled;
-      }
+      scale_and_shift<VEC, HAS_WEIGHT, HAS_BIAS>(xs, mean, r, ws, bs);
       columns.store(y + start, column, xs);
     }
   }

@@ -2,12 +2,12 @@
 
 #include "row_stream.h"
 
-// Adds to Σ x² and Σ g·x.
-template <int VEC>
+// Adds to Σ x² and Σ g·x. Element k is added to accumulator k mod ACCUMULATORS.
+template <int VEC, int ACCUMULATORS = VEC>
 inline void add_to_sums(thread const float* x, thread const float* g, thread float* squares, thread float* products) {
   for (int k = 0; k < VEC; k++) {
-    squares[k] += x[k] * x[k];
-    products[k] += g[k] * x[k];
+    squares[k % ACCUMULATORS] += x[k] * x[k];
+    products[k % ACCUMULATORS] += g[k] * x[k];
   }
 }
 

@@ -62,6 +62,35 @@ inline float2 row_sums(
   return float2(pairwise_sum<ACCUMULATORS>(squares), pairwise_sum<ACCUMULATORS>(products));
 }
 
+// Stores dx of a row from (r, c), and adds the row's terms to dw, in the second pass over it.
+template <bool HAS_WEIGHT, bool HAS_SUM, int VEC, typename STREAM, typename HELD, typename T>
+inline void store_gradients(
+    STREAM stream,
+    size_t start,
+    float2 rc,
+    thread const HELD& held_w,
+    thread const HELD& held_x,
+    thread const HELD& held_dy,
+    thread const HELD& held_dh,
+    device const T* dh,
+    device T* dx,
+    thread float (*dws)[VEC]) {
+  for (int v = 0; stream.contains(v); v++) {
+    float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
+    stream.reload(start, v, held_w, held_x, held_dy, xs, dys, g);
+    input_gradient<VEC>(xs, g, rc.x, rc.y, dxs);
+    if (HAS_SUM) {
+      float dhs[VEC];
+      stream.load_once(held_dh, dh + start, v, dhs);
+      add_values<VEC>(dhs, dxs);
+    }
+    stream.store(dx + start, v, dxs);
+    if (HAS_WEIGHT) {
+      add_weight_gradient<VEC>(xs, dys, rc.x, dws[v]);
+    }
+  }
+}
+
 // Implements rms_norm_backward for aligned or unaligned rows.
 template <
     typename T,
@@ -119,20 +148,7 @@ inline void rms_norm_rows(
     const float2 sums = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
     const float2 rc = row_statistics(sums, inverse_width, eps);
 
-    for (int v = 0; stream.contains(v); v++) {
-      float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
-      stream.reload(start, v, held_w, held_x, held_dy, xs, dys, g);
-      input_gradient<VEC>(xs, g, rc.x, rc.y, dxs);
-      if (HAS_SUM) {
-        float dhs[VEC];
-        stream.load_once(held_dh, dh + start, v, dhs);
-        add_values<VEC>(dhs, dxs);
-      }
-      stream.store(dx + start, v, dxs);
-      if (HAS_WEIGHT) {
-        add_weight_gradient<VEC>(xs, dys, rc.x, dws[v]);
-      }
-    }
+    store_gradients<HAS_WEIGHT, HAS_SUM>(stream, start, rc, held_w, held_x, held_dy, held_dh, dh, dx, dws);
     stream.end_row(is_last, held_x, held_dy, next_x, next_dy);
   }
   if (HAS_WEIGHT) {
@@ -217,22 +233,15 @@ template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
       for (int b = 0; b < ROWS_PER_STEP && begin + b < rows; b++) {
         const size_t start = (begin + b) * width;
         float xs[VEC], dys[VEC], g[VEC];
-        columns.load(x + start, column, xs);
-        columns.load(dy + start, column, dys);
-        times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
-        for (int k = 0; k < VEC; k++) {
-          squares[b][k % ACCUMULATORS] += xs[k] * xs[k];
-          products[b][k % ACCUMULATORS] += g[k] * xs[k];
-        }
+        load_x_dy_g<HAS_WEIGHT>(x + start, dy + start, column, columns, ws, xs, dys, g);
+        add_to_sums<VEC, ACCUMULATORS>(xs, g, squares[b], products[b]);
       }
     }
     for (int b = 0; b < ROWS_PER_STEP && begin + b < rows; b++, buffer ^= 1) {
       const float2 own = float2(pairwise_sum<ACCUMULATORS>(squares[b]), pairwise_sum<ACCUMULATORS>(products[b]));
       const float2 sums = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
       if (thread_index == 0) {
-        const float2 rc = row_statistics(sums, inverse_width, eps);
-        statistics[2 * (begin + b)] = rc.x;
-        statistics[2 * (begin + b) + 1] = rc.y;
+        store_statistics(row_statistics(sums, inverse_width, eps), statistics, begin + b);
       }
     }
   }
@@ -274,19 +283,13 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_SU
   }
   for (size_t begin = group.y; begin < rows; begin += size_t(groups.y) * lanes) {
     // Each lane loads the statistics of one row for all lanes.
-    const size_t own = begin + size_t(groups.y) * lane;
-    float2 own_rc = 0;
-    if (own < rows) {
-      own_rc = float2(statistics[2 * own], statistics[2 * own + 1]);
-    }
+    const float2 own_rc = load_statistics(statistics, begin + size_t(groups.y) * lane, rows);
     for (uint i = 0; i < lanes && begin + size_t(groups.y) * i < rows; i++) {
       const float2 rc = simd_shuffle(own_rc, i);
       const size_t start = (begin + size_t(groups.y) * i) * width;
       for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
         float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
-        columns.load(x + start, columns.at(v), xs);
-        columns.load(dy + start, columns.at(v), dys);
-        times_weight<VEC, HAS_WEIGHT>(dys, ws[v], g);
+        load_x_dy_g<HAS_WEIGHT>(x + start, dy + start, columns.at(v), columns, ws[v], xs, dys, g);
         input_gradient<VEC>(xs, g, rc.x, rc.y, dxs);
         if (HAS_SUM) {
           float dhs[VEC];

@@ -24,6 +24,18 @@
 
 #include "normalize.h"
 
+// Returns Σ x² over the thread's elements of a row. Its first VECS_PER_THREAD vectors are loaded into `held`.
+template <int VECS_PER_THREAD, int VEC, typename T>
+inline float row_squares(device const T* row, Columns<VEC> columns, thread float (*held)[VEC]) {
+  float squares[VEC] = {};
+  for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+    columns.load(row, columns.at(v), held[v]);
+    add_squares<VEC>(held[v], squares);
+  }
+  add_row_squares(row, columns.at(VECS_PER_THREAD), columns, squares);
+  return pairwise_sum<VEC>(squares);
+}
+
 // Stores residual + x·r·w of the vector at `column`.
 template <bool HAS_WEIGHT, int VEC, typename T>
 inline void store_normalized_sum(
@@ -71,17 +83,8 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     float xs[VECS_PER_THREAD][VEC];
-    float squares[VEC] = {};
-    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
-      columns.load(x + start, columns.at(v), xs[v]);
-      add_squares<VEC>(xs[v], squares);
-    }
-    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
-      float xs1[VEC];
-      columns.load(x + start, column, xs1);
-      add_squares<VEC>(xs1, squares);
-    }
-    const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
+    const float own = row_squares<VECS_PER_THREAD>(x + start, columns, xs);
+    const float sum = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
     const float r = rsqrt(sum / float(width) + eps);
 
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
@@ -106,6 +109,26 @@ inline void load_sum(
   for (int k = 0; k < VEC; k++) {
     h[k] = float(T(xs[k] + residuals[k]));
   }
+}
+
+// Stores the thread's elements of h, and returns the sum of their squares. Its first VECS_PER_THREAD vectors of h are
+// also stored in `held`.
+template <int VECS_PER_THREAD, int VEC, typename T>
+inline float store_sums(
+    device const T* x, device const T* residual, device T* h, Columns<VEC> columns, thread float (*held)[VEC]) {
+  float squares[VEC] = {};
+  for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+    load_sum(x, residual, columns.at(v), columns, held[v]);
+    add_squares<VEC>(held[v], squares);
+    columns.store(h, columns.at(v), held[v]);
+  }
+  for (size_t column = columns.at(VECS_PER_THREAD); column < columns.width; column += columns.stride) {
+    float h1[VEC];
+    load_sum(x, residual, column, columns, h1);
+    add_squares<VEC>(h1, squares);
+    columns.store(h, column, h1);
+  }
+  return pairwise_sum<VEC>(squares);
 }
 
 template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
@@ -140,19 +163,8 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     float hs[VECS_PER_THREAD][VEC];
-    float squares[VEC] = {};
-    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
-      load_sum(x + start, residual + start, columns.at(v), columns, hs[v]);
-      add_squares<VEC>(hs[v], squares);
-      columns.store(h + start, columns.at(v), hs[v]);
-    }
-    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
-      float h1[VEC];
-      load_sum(x + start, residual + start, column, columns, h1);
-      add_squares<VEC>(h1, squares);
-      columns.store(h + start, column, h1);
-    }
-    const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
+    const float own = store_sums<VECS_PER_THREAD>(x + start, residual + start, h + start, columns, hs);
+    const float sum = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
     const float r = rsqrt(sum / float(width) + eps);
 
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {

@@ -41,11 +41,7 @@ template <typename T, int VEC>
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     float squares[VEC] = {};
-    for (size_t column = columns.first; column < width; column += columns.stride) {
-      float xs[VEC];
-      columns.load(x + size_t(row) * width, column, xs);
-      add_squares<VEC>(xs, squares);
-    }
+    add_row_squares(x + size_t(row) * width, columns.first, columns, squares);
     const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
     if (thread_index == 0) {
       rms_inv[row] = rsqrt(sum / float(width) + eps);
@@ -67,9 +63,7 @@ inline float row_products(
   float products[VEC] = {};
   for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
     float dys[VEC];
-    columns.load(x, columns.at(v), xs[v]);
-    columns.load(dy, columns.at(v), dys);
-    times_weight<VEC, HAS_WEIGHT>(dys, ws[v], gs[v]);
+    load_x_dy_g<HAS_WEIGHT>(x, dy, columns.at(v), columns, ws[v], xs[v], dys, gs[v]);
     add_products<VEC>(gs[v], xs[v], products);
   }
   for (size_t column = columns.at(VECS_PER_THREAD); column < columns.width; column += columns.stride) {

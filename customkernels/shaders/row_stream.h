@@ -18,6 +18,22 @@ inline void times_weight(thread const float* dy, thread const float* w, thread f
   }
 }
 
+// Loads x, dy and g of the vector at `column` of a row. w has the vector of the weight.
+template <bool HAS_WEIGHT, int VEC, typename T>
+inline void load_x_dy_g(
+    device const T* x,
+    device const T* dy,
+    size_t column,
+    Columns<VEC> columns,
+    thread const float* w,
+    thread float* xs,
+    thread float* dys,
+    thread float* g) {
+  columns.load(x, column, xs);
+  columns.load(dy, column, dys);
+  times_weight<VEC, HAS_WEIGHT>(dys, w, g);
+}
+
 // Loads x and g of the vector at `column` of a row.
 template <bool HAS_WEIGHT, int VEC, typename T>
 inline void load_x_g(
@@ -33,6 +49,20 @@ inline void load_x_g(
   columns.load(dy, column, dys);
   load_weight<HAS_WEIGHT>(w, column, columns, ws);
   times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
+}
+
+// Loads the two statistics of a row, or zeros at and beyond row `rows`.
+inline float2 load_statistics(device const float* statistics, size_t row, uint rows) {
+  if (row >= rows) {
+    return float2(0);
+  }
+  return float2(statistics[2 * row], statistics[2 * row + 1]);
+}
+
+// Stores the two statistics of a row.
+inline void store_statistics(float2 values, device float* statistics, size_t row) {
+  statistics[2 * row] = values.x;
+  statistics[2 * row + 1] = values.y;
 }
 
 // One thread's access to the rows of x and dy and to the weight. The held vectors are arguments and not members, so

@@ -209,6 +209,16 @@ inline void add_squares(thread const float* values, thread float* squares) {
   }
 }
 
+// Adds the squares of the thread's elements of a row from column `first` on.
+template <int VEC, typename T>
+inline void add_row_squares(device const T* row, size_t first, Columns<VEC> columns, thread float* squares) {
+  for (size_t column = first; column < columns.width; column += columns.stride) {
+    float xs[VEC];
+    columns.load(row, column, xs);
+    add_squares<VEC>(xs, squares);
+  }
+}
+
 // The number of components of float, float2 or float3. A float3 has the size of four floats.
 template <typename V>
 struct Components {

@@ -70,6 +70,22 @@ inline float row_maximum(device const T* row, Columns<VEC> columns, thread float
   return m;
 }
 
+// Returns Σ exp(x − m) over the thread's elements of a row. `held` has its first VECS_PER_THREAD vectors, which become
+// their exponentials.
+template <int VECS_PER_THREAD, int VEC, typename T>
+inline float exponentiate_row(device const T* row, Columns<VEC> columns, float m, thread float (*held)[VEC]) {
+  float sums[VEC] = {};
+  for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+    exponentiate<VEC>(held[v], m, sums);
+  }
+  for (size_t column = columns.at(VECS_PER_THREAD); column < columns.width; column += columns.stride) {
+    float xs1[VEC];
+    load_logits(row, column, columns, xs1);
+    exponentiate<VEC>(xs1, m, sums);
+  }
+  return pairwise_sum<VEC>(sums);
+}
+
 // Stores exponentials / sum at `column`.
 template <int VEC, typename T>
 inline void store_quotients(
@@ -104,19 +120,10 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     device const T* x_row = x + size_t(row) * width;
     device T* y_row = y + size_t(row) * width;
     float held[VECS_PER_THREAD][VEC];
-    const float own = row_maximum<VECS_PER_THREAD>(x_row, columns, held);
-    const float m = threadgroup_max(own, max_scratch, lane, simdgroup, simdgroups);
-
-    float sums[VEC] = {};
-    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
-      exponentiate<VEC>(held[v], m, sums);
-    }
-    for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
-      float xs1[VEC];
-      load_logits(x_row, column, columns, xs1);
-      exponentiate<VEC>(xs1, m, sums);
-    }
-    const float sum = threadgroup_sum(pairwise_sum<VEC>(sums), scratch, lane, simdgroup, simdgroups);
+    const float own_max = row_maximum<VECS_PER_THREAD>(x_row, columns, held);
+    const float m = threadgroup_max(own_max, max_scratch, lane, simdgroup, simdgroups);
+    const float own_sum = exponentiate_row<VECS_PER_THREAD>(x_row, columns, m, held);
+    const float sum = threadgroup_sum(own_sum, scratch, lane, simdgroup, simdgroups);
 
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
       store_quotients(y_row, columns.at(v), columns, held[v], sum);
