@@ -22,17 +22,52 @@ inline bool vec_aligned(device const T* p, size_t width) {
   return width % VEC == 0 && reinterpret_cast<size_t>(p) % alignof(Vec<T, VEC>) == 0;
 }
 
-// Converts VEC elements to V. Executors may have vector instructions for it.
+// Conversions of a vector. An executor that defines MLXG_VECTOR_CONVERSIONS has vector instructions for them.
+//
+//   convert_vec         converts VEC elements to V
+//   load_partial_vec    loads the vector at `column` and converts it to V; elements at and beyond `width` are zero
+//   store_partial_vec   rounds a vector to T and stores its elements below `width` at `column`
+#ifdef MLXG_VECTOR_CONVERSIONS
+
 template <int VEC, typename V, typename FROM, typename TO>
 inline void convert_vec(FROM from, TO to) {
-#ifdef MLXG_VECTOR_CONVERSIONS
   mlxg::convert<VEC>(from, to);
+}
+
+template <int VEC, typename T, typename V>
+inline void load_partial_vec(device const T* row, size_t column, size_t width, thread V* values) {
+  mlxg::convert_first_of<VEC>(row + column, column < width ? width - column : 0, values);
+}
+
+template <int VEC, typename T, typename V>
+inline void store_partial_vec(device T* row, size_t column, size_t width, thread const V* values) {
+  mlxg::convert_first(values, column < width ? width - column : 0, row + column);
+}
+
 #else
+
+template <int VEC, typename V, typename FROM, typename TO>
+inline void convert_vec(FROM from, TO to) {
   for (int k = 0; k < VEC; k++) {
     to[k] = V(from[k]);
   }
-#endif
 }
+
+template <int VEC, typename T, typename V>
+inline void load_partial_vec(device const T* row, size_t column, size_t width, thread V* values) {
+  for (int k = 0; k < VEC; k++) {
+    values[k] = column + k < width ? V(row[column + k]) : V(0);
+  }
+}
+
+template <int VEC, typename T, typename V>
+inline void store_partial_vec(device T* row, size_t column, size_t width, thread const V* values) {
+  for (int k = 0; k < VEC && column + k < width; k++) {
+    row[column + k] = T(values[k]);
+  }
+}
+
+#endif
 
 // Loads the vector at `column` and converts it to V. Elements at and beyond column `width` are zero.
 template <int VEC, typename T, typename V>
@@ -43,13 +78,7 @@ inline void load_vec(device const T* row, size_t column, size_t width, bool is_a
   } else if (column + VEC <= width) {
     convert_vec<VEC, V>(row + column, values);
   } else {
-#ifdef MLXG_VECTOR_CONVERSIONS
-    mlxg::convert_first_of<VEC>(row + column, column < width ? width - column : 0, values);
-#else
-    for (int k = 0; k < VEC; k++) {
-      values[k] = column + k < width ? V(row[column + k]) : V(0);
-    }
-#endif
+    load_partial_vec<VEC>(row, column, width, values);
   }
 }
 
@@ -63,13 +92,7 @@ inline void store_vec(device T* row, size_t column, size_t width, bool is_aligne
   } else if (column + VEC <= width) {
     convert_vec<VEC, T>(values, row + column);
   } else {
-#ifdef MLXG_VECTOR_CONVERSIONS
-    mlxg::convert_first(values, column < width ? width - column : 0, row + column);
-#else
-    for (int k = 0; k < VEC && column + k < width; k++) {
-      row[column + k] = T(values[k]);
-    }
-#endif
+    store_partial_vec<VEC>(row, column, width, values);
   }
 }
 
