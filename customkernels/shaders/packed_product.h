@@ -1,11 +1,40 @@
 // Products of matrices that one thread has packed as floats.
 
-#define TILES_UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL_FULLY _Pragma("clang loop unroll(full)")
+
+// multiply_block computes the 8×8 elements of left · right from `row` and `column` on, as sums of `terms` terms in
+// their order. They stay in registers for all terms. Rows of the result are 16 floats apart.
+template <int ROWS, int INNER, int WIDTH>
+inline void multiply_block(
+    thread const float (&left)[ROWS][INNER],
+    int row,
+    thread const float (&right)[INNER][WIDTH],
+    int column,
+    int terms,
+    thread float (*products)[16]) {
+  float block[8][8];
+  UNROLL_FULLY for (int i = 0; i < 8; i++) {
+    UNROLL_FULLY for (int j = 0; j < 8; j++) {
+      block[i][j] = 0;
+    }
+  }
+  for (int k = 0; k < terms; k++) {
+    UNROLL_FULLY for (int i = 0; i < 8; i++) {
+      UNROLL_FULLY for (int j = 0; j < 8; j++) {
+        block[i][j] = fma(left[row + i][k], right[k][column + j], block[i][j]);
+      }
+    }
+  }
+  UNROLL_FULLY for (int i = 0; i < 8; i++) {
+    UNROLL_FULLY for (int j = 0; j < 8; j++) {
+      products[i][j] = block[i][j];
+    }
+  }
+}
 
 // add_packed_product adds left · right to sum, whose rows are `stride` floats apart. left has `rows` rows, a multiple
-// of 8, and `terms` columns. Each element is the sum of its terms in their order, which is then added. Blocks of 8×8
-// elements stay in registers for all terms. An executor that defines MLXG_THREAD_PRODUCTS does the same with its vector
-// registers.
+// of 8, and `terms` columns. Each element is the sum of its terms in their order, which is then added. An executor that
+// defines MLXG_THREAD_PRODUCTS does the same with its vector registers.
 template <int ROWS, int INNER, int WIDTH>
 inline void add_packed_product(
     thread float* sum,
@@ -22,24 +51,7 @@ inline void add_packed_product(
   float products[ROWS][16];
   for (int c = 0; c < WIDTH; c += 8) {
     for (int m = 0; m < rows; m += 8) {
-      float block[8][8];
-      TILES_UNROLL for (int i = 0; i < 8; i++) {
-        TILES_UNROLL for (int j = 0; j < 8; j++) {
-          block[i][j] = 0;
-        }
-      }
-      for (int k = 0; k < terms; k++) {
-        TILES_UNROLL for (int i = 0; i < 8; i++) {
-          TILES_UNROLL for (int j = 0; j < 8; j++) {
-            block[i][j] = fma(left[m + i][k], right[k][c + j], block[i][j]);
-          }
-        }
-      }
-      TILES_UNROLL for (int i = 0; i < 8; i++) {
-        TILES_UNROLL for (int j = 0; j < 8; j++) {
-          products[m + i][j] = block[i][j];
-        }
-      }
+      multiply_block(left, m, right, c, terms, products + m);
     }
     // This loop is separate for the same reason.
     for (int m = 0; m < rows; m++) {
