@@ -41,11 +41,11 @@ inline size_t tile_index(size_t r, size_t c) {
   return r * (TILE + bank) + (TILE > 32 ? r / 32 * 3 * bank : 0) + c;
 }
 
-// LANES threads share a row of a tile, in vectors of VEC elements. A group moves ROWS rows at a time.
+// ROW_THREADS threads share a row of a tile, in vectors of VEC elements. A group moves ROWS_PER_STEP rows at a time.
 template <int VEC, int TILE, int GROUP_SIZE>
 struct TileRows {
-  static constexpr constant size_t LANES = GROUP_SIZE < TILE / VEC ? GROUP_SIZE : TILE / VEC;
-  static constexpr constant size_t ROWS = GROUP_SIZE / LANES;
+  static constexpr constant size_t ROW_THREADS = GROUP_SIZE < TILE / VEC ? GROUP_SIZE : TILE / VEC;
+  static constexpr constant size_t ROWS_PER_STEP = GROUP_SIZE / ROW_THREADS;
 };
 
 // Copies height × width elements of x, which begin at row r0 and column c0, to the tile.
@@ -61,9 +61,9 @@ inline void load_tile(
     threadgroup T* tile,
     uint thread_index) {
   typedef TileRows<VEC, TILE, GROUP_SIZE> Rows;
-  for (size_t r = thread_index / Rows::LANES; r < height; r += Rows::ROWS) {
+  for (size_t r = thread_index / Rows::ROW_THREADS; r < height; r += Rows::ROWS_PER_STEP) {
     device const T* row = x + (r0 + r) * columns;
-    for (size_t c = thread_index % Rows::LANES * VEC; c < width; c += Rows::LANES * VEC) {
+    for (size_t c = thread_index % Rows::ROW_THREADS * VEC; c < width; c += Rows::ROW_THREADS * VEC) {
       T values[VEC];
       load_vec<VEC>(row, c0 + c, columns, is_aligned, values);
       for (int k = 0; k < VEC; k++) {
@@ -87,9 +87,9 @@ inline void store_tile(
     bool is_aligned,
     uint thread_index) {
   typedef TileRows<VEC, TILE, GROUP_SIZE> Rows;
-  for (size_t c = thread_index / Rows::LANES; c < width; c += Rows::ROWS) {
+  for (size_t c = thread_index / Rows::ROW_THREADS; c < width; c += Rows::ROWS_PER_STEP) {
     device T* row = y + (c0 + c) * rows;
-    for (size_t r = thread_index % Rows::LANES * VEC; r < height; r += Rows::LANES * VEC) {
+    for (size_t r = thread_index % Rows::ROW_THREADS * VEC; r < height; r += Rows::ROW_THREADS * VEC) {
       T values[VEC];
       for (int k = 0; k < VEC; k++) {
         values[k] = tile[tile_index<T, TILE>(r + k, c)];
