@@ -147,16 +147,14 @@ inline Sequence find_sequence(
 // Bits holds 32 queries of a key, otherwise 32 keys of a query.
 template <bool TRANSPOSED, typename MASK_T>
 inline Mask<MASK_T> mask_of(device const MASK_T* values, MaskSizes sizes, Sequence sequence, int batch, int head) {
-  const bool has_queries = sizes.queries > 1, has_keys = sizes.keys > 1;
   const size_t matrix = (sizes.batches > 1 ? size_t(batch) * sizes.heads : 0) + (sizes.heads > 1 ? head : 0);
-  const bool is_bits = is_same<MASK_T, Bits>::value;
-  if (TRANSPOSED && is_bits) {
-    const uint words = (sizes.queries + 31) / 32;
-    return {values + matrix * sizes.keys * words, words - 1, has_keys ? words : 0, sequence.query, sequence.key};
+  if (is_same<MASK_T, Bits>::value) {
+    const int rows = TRANSPOSED ? sizes.keys : sizes.queries;
+    const uint words = ((TRANSPOSED ? sizes.queries : sizes.keys) + 31) / 32;
+    return {values + matrix * rows * words, rows > 1 ? words : 0, words - 1, sequence.query, sequence.key};
   }
-  const uint row = is_bits ? (sizes.keys + 31) / 32 : sizes.keys;
-  values += matrix * sizes.queries * row;
-  return {values, has_queries ? row : 0, is_bits ? row - 1 : uint(has_keys), sequence.query, sequence.key};
+  const uint query_stride = sizes.queries > 1 ? sizes.keys : 0, key_stride = sizes.keys > 1;
+  return {values + matrix * sizes.queries * sizes.keys, query_stride, key_stride, sequence.query, sequence.key};
 }
 
 // RowStats holds the statistics of a query's scores for the backward pass. maximum and logsumexp are multiplied by

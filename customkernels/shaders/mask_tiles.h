@@ -16,8 +16,7 @@ struct IsBoolean {
   static constexpr constant bool value = is_same<MASK_T, bool>::value || is_same<MASK_T, Bits>::value;
 };
 
-// A Mask is the mask of one head of one batch. A stride is 0 along a broadcast axis. For Bits, key_stride (query_stride
-// if TRANSPOSED) is not a stride but the index of a row's last word.
+// A Mask is the mask of one head of one batch. A stride is 0 along a broadcast axis.
 template <typename MASK_T>
 struct Mask {
   device const MASK_T* values;
@@ -27,6 +26,14 @@ struct Mask {
   device const MASK_T* at(int q, int k) const {
     return values + (size_t(uint(query + q)) * query_stride + size_t(uint(key + k)) * key_stride);
   }
+};
+
+// A row of Bits has the keys of a query or, if TRANSPOSED, the queries of a key.
+template <>
+struct Mask<Bits> {
+  device const Bits* values;
+  uint row_stride, last_word;  // words from a row to the next, or 0, and index of a row's last word
+  int query, key;
 };
 
 template <bool TRANSPOSED, typename MASK_T, int LANES, int ROWS, int COLUMNS>
@@ -102,13 +109,12 @@ struct MaskTile<TRANSPOSED, Bits, LANES, ROWS, COLUMNS> {
     const int rows = TRANSPOSED ? keys : queries;
     const uint first_row = TRANSPOSED ? mask.key + key : mask.query + query;
     const uint first = TRANSPOSED ? mask.query + query : mask.key + key;
-    const uint last_word = TRANSPOSED ? mask.query_stride : mask.key_stride;
-    const uint row_stride = TRANSPOSED ? mask.key_stride : mask.query_stride;
     shift = first % 32;
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      device const Bits* const row = mask.values + size_t(first_row + min(Scores::row(i, lane), rows - 1)) * row_stride;
+      device const Bits* const row =
+          mask.values + size_t(first_row + min(Scores::row(i, lane), rows - 1)) * mask.row_stride;
       for (uint w = 0; w <= WORDS; w++) {
-        prefetched[i][w] = 32 * w < shift + COLUMNS ? row[min(first / 32 + w, last_word)] : 0u;
+        prefetched[i][w] = 32 * w < shift + COLUMNS ? row[min(first / 32 + w, mask.last_word)] : 0u;
       }
     }
   }
