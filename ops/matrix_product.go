@@ -1,9 +1,8 @@
 package ops
 
 import (
-	"runtime"
-
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/blas"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -30,11 +29,10 @@ func (m matrix) mlx() *mlxc.Array {
 	return m.array
 }
 
-// hasSlowProducts reports whether MLX's matrix products take many times as long as ours. MLX's package for Linux has the
-// reference BLAS, which uses one core and no vectors; on macOS, MLX calls Accelerate. Recorded launches are the same on
-// every system.
+// hasSlowProducts reports whether MLX's matrix products take many times as long as ours. Recorded launches are the same
+// on every system.
 func hasSlowProducts(on target) bool {
-	return on.backend == mlxc.BackendCPU && (runtime.GOOS != "darwin" || on.intercept != nil)
+	return on.backend == mlxc.BackendCPU && (blas.IsReference || on.intercept != nil)
 }
 
 // matrixProduct returns a·b in the dtype of a, which is b's: by a kernel of this project if MLX's products are slow,
