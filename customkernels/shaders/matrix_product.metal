@@ -31,9 +31,9 @@ inline void load_eight(device const T* row, size_t at, size_t width, bool is_ali
   load_vec<8>(row, at, width, is_aligned && at < width, to);
 }
 
-// load_block reads height × width elements of a matrix from `row` and `column` on as floats, rounded up to multiples of
-// 8. Elements beyond the matrix, which has `rows` rows and `columns` columns, are zero. If TRANSPOSED, the matrix is
-// stored as its transpose.
+// load_block reads height × width elements of a matrix from `row` and `column` on as floats. It may also read the
+// following ones, up to multiples of 8. Elements beyond the matrix, which has `rows` rows and `columns` columns, are
+// zero. If TRANSPOSED, the matrix is stored as its transpose.
 template <bool TRANSPOSED, int COLUMNS, typename T>
 inline void load_block(
     device const T* matrix,
@@ -46,7 +46,7 @@ inline void load_block(
     thread float (*to)[COLUMNS]) {
   const bool is_aligned = vec_aligned<8>(matrix, TRANSPOSED ? rows : columns);
   if (!TRANSPOSED) {
-    for (int i = 0; i < (height + 7) / 8 * 8; i++) {
+    for (int i = 0; i < height; i++) {
       device const T* const from = matrix + (row + i) * columns;
       for (int j = 0; j < width; j += 8) {
         load_eight(from, column + j, row + i < rows ? columns : 0, is_aligned, to[i] + j);
@@ -97,7 +97,7 @@ template <typename T, bool A_TRANSPOSED, bool B_TRANSPOSED, int BLOCK_M, int BLO
   const size_t blocks = (rows + BLOCK_M - 1) / BLOCK_M * blocks_per_row;
   for (size_t block = group; block < blocks; block += groups) {
     const size_t row = block / blocks_per_row * BLOCK_M, column = block % blocks_per_row * BLOCK_N;
-    const int height = int(min(size_t(BLOCK_M), rows - row));
+    const int height = int(min(size_t(BLOCK_M), (rows - row + 7) / 8 * 8));
     float sum[BLOCK_M][BLOCK_N];
     for (int i = 0; i < BLOCK_M; i++) {
       for (int j = 0; j < BLOCK_N; j++) {
@@ -111,7 +111,7 @@ template <typename T, bool A_TRANSPOSED, bool B_TRANSPOSED, int BLOCK_M, int BLO
       for (int j = 0; j < BLOCK_N && column + j < columns; j += WIDTH) {
         float right[INNER][WIDTH];
         load_block<B_TRANSPOSED>(b, k, column + j, inner, columns, terms, WIDTH, right);
-        add_packed_product(&sum[0][j], BLOCK_N, left, right, (height + 7) / 8 * 8, terms);
+        add_packed_product(&sum[0][j], BLOCK_N, left, right, height, terms);
       }
     }
     store_block(sum, c, row, column, rows, columns);
