@@ -228,6 +228,13 @@ struct AttentionBlock {
     stats.init(memory, first_stats, end_column - first_column, thread_index, LANES * SIMDGROUPS);
   }
 
+  // load_queries loads the simdgroup's rows of q and do, if not TRANSPOSED.
+  void load_queries(
+      thread HeadOperand& queries, thread ValueOperand& d_os, device const T* q, device const T* d_o) const {
+    queries.load(q + head_offset(row), HEAD_DIM, rows, lane);
+    d_os.load(d_o + value_offset(row), VALUE_DIM, rows, lane);
+  }
+
   // load_stats loads the RowStats of the simdgroup's queries, if not TRANSPOSED.
   void load_stats(device const float* of_queries) {
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
@@ -363,11 +370,15 @@ struct AttentionBlock {
     return {stored[0], stored[1], stored[2], stored[3]};
   }
 
-  // probabilities turns scores into p.
-  void probabilities(thread Scores& scores) const {
+  // probabilities turns products q·k into p. If CAPPED, it returns the products, which uncap needs.
+  void probabilities(thread Scores& tile, thread Scores& products) const {
+    if (CAPPED) {
+      products = tile;
+    }
+    score(tile);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        scores.set(i, j, probability(stats_of(i, j), scores.get(i, j)));
+        tile.set(i, j, probability(stats_of(i, j), tile.get(i, j)));
       }
     }
   }

@@ -64,8 +64,7 @@ template <
 
   typename Block::HeadOperand queries;
   typename Block::ValueOperand d_os;
-  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
-  load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
+  block.load_queries(queries, d_os, q, d_o);
   RowStats stats[Scores::LANE_ROWS];
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
     const int r = Scores::row(i, block.lane);
@@ -124,7 +123,7 @@ template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
   const int own = min(rows - row, size_t(BLOCK_M));
 
   Operand<LANES, T, BLOCK_M, VALUE_DIM> d_os;
-  load(d_os, d_o + row * VALUE_DIM, VALUE_DIM, own, lane);
+  d_os.load(d_o + row * VALUE_DIM, VALUE_DIM, own, lane);
   Panel<LANES, T, BLOCK_M, VALUE_DIM> outputs;
   outputs.init(output_memory, o + row * VALUE_DIM, own, thread_index, LANES);
   acquire(outputs);
@@ -133,8 +132,7 @@ template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
   // Only the diagonal of do·oᵀ is used. attention_dq and attention_dkv compute do·v with the same tile product, so if o
   // equals one row of v, do·o and do·v have the same bits, unless those kernels are PAIRED and add partial products.
   Tile<LANES, BLOCK_M, BLOCK_M> products;
-  fill(products, 0);
-  multiply_add_transposed(products, d_os, outputs, lane);
+  multiply_transposed(products, d_os, outputs, lane);
   for (int i = 0; i < products.LANE_ROWS; i++) {
     for (int j = 0; j < products.LANE_COLUMNS; j++) {
       const int r = products.row(i, lane);
@@ -192,8 +190,7 @@ template <
   typename Block::HeadOperand queries;
   typename Block::ValueOperand d_os;
   typename Block::HeadTile sum;
-  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
-  load(d_os, d_o + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
+  block.load_queries(queries, d_os, q, d_o);
   fill(sum, 0);
   block.load_stats(row_stats_in);
 
@@ -206,11 +203,7 @@ template <
     block.product(s, queries, block.heads, score_memory);
     block.product(ds, d_os, block.values, gradient_memory);
     finish<1>(s);
-    if (CAPPED) {
-      products = s;
-    }
-    block.score(s);
-    block.probabilities(s);
+    block.probabilities(s, products);
     finish<0>(ds);
     block.mask_gradients(ds, s);
     block.hide(ds, 0, key);
@@ -274,8 +267,8 @@ template <
   typename Block::HeadTile dk_sum;
   typename Block::ValueTile dv_sum;
   threadgroup T* const stored = operand_memory + block.simdgroup * (keys.SIZE + values.SIZE);
-  load(keys, stored, k + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
-  load(values, stored + keys.SIZE, v + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
+  keys.load(stored, k + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+  values.load(stored + keys.SIZE, v + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
   fill(dk_sum, 0);
   fill(dv_sum, 0);
 
@@ -292,11 +285,7 @@ template <
         block.product(ds, values, block.values, gradient_memory);
       }
       finish<TOGETHER ? 1 : 0>(s);
-      if (CAPPED) {
-        products = s;
-      }
-      block.score(s);
-      block.probabilities(s);
+      block.probabilities(s, products);
       block.hide(s, 0, query);
       if (!TOGETHER) {
         block.product(ds, values, block.values, gradient_memory);

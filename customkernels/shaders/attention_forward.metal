@@ -88,7 +88,7 @@ template <
   }
 
   typename Block::HeadOperand queries;
-  load(queries, q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+  queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
   typename Block::ValueTile sum;
   fill(sum, 0);
   OnlineSoftmax<T, Scores, (LANES > 32 ? 8 : 0)> softmax;

@@ -65,22 +65,23 @@ inline KeyRange visible_keys(Sizes sizes, device const int* query_starts, device
   return {sequence.key + band.first_key(own), sequence.key + max(band.end_key(own, 1), 0)};
 }
 
-// some_see reports whether queries of [query, last_query] may see keys of [key, key + n). The keys of a later query
-// begin and end no earlier, so the first and the last query bound them.
+// some_see reports whether one of `queries` queries from `query` on may see one of `keys` keys from `key` on. The keys
+// of a later query begin and end no earlier, so the first and the last query bound them.
 inline bool some_see(
     Sizes sizes,
     device const int* query_starts,
     device const int* key_starts,
     int query,
-    int last_query,
+    int queries,
     int key,
-    int n) {
+    int keys) {
+  const int last_query = query + min(queries, sizes.queries - query) - 1;
   return key < visible_keys(sizes, query_starts, key_starts, last_query).end &&
-         key + n > visible_keys(sizes, query_starts, key_starts, query).first;
+         key + keys > visible_keys(sizes, query_starts, key_starts, query).first;
 }
 
 // add_mask_gradient adds dz of the tile at `query` and `key` to sum. d_ps holds do·v, and row_stats points to the
-// RowStats of `query`.
+// RowStats of all queries.
 template <typename BLOCK, typename SCORES>
 inline void add_mask_gradient(
     thread SCORES& sum,
@@ -94,7 +95,7 @@ inline void add_mask_gradient(
     int key) {
   for (int i = 0; i < SCORES::LANE_ROWS; i++) {
     const int r = SCORES::row(i, block.lane);
-    const RowStats stats = load_row_stats(row_stats, r, block.rows);
+    const RowStats stats = load_row_stats(row_stats + block.row * ROW_STATS_SIZE, r, block.rows);
     const KeyRange visible = visible_keys(block.sizes, query_starts, key_starts, query + r);
     for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
       const int column = key + SCORES::column(j, block.lane);
@@ -142,6 +143,8 @@ template <
   const MaskSizes mask_sizes = load_mask_sizes(size_values);
   Block block = {};
   block.sizes = sizes;
+  block.mask_sizes = mask_sizes;
+  block.masks = mask;
   block.scoring = load_scoring<T>(scalars);
   block.lane = lane;
   // The batches, heads and queries that the threadgroup's elements are broadcast to.
@@ -157,33 +160,26 @@ template <
 
   Scores sum;
   fill(sum, 0);
-  for (int batch = first_batch; batch < end_batch; batch++) {
+  for (block.batch = first_batch; block.batch < end_batch; block.batch++) {
     for (int head = first_head; head < end_head; head++) {
-      const Mask<MASK_T> head_mask = mask_of<false>(mask, mask_sizes, {0, 0, 0, 0}, batch, head);
-      const size_t query_row = (size_t(batch) * sizes.query_heads + head) * sizes.queries;
-      const size_t key_head = size_t(batch) * sizes.key_heads + head / (sizes.query_heads / sizes.key_heads);
-      const size_t key_row = key_head * sizes.keys + key;
+      const Mask<MASK_T> head_mask = block.mask_at(head);
+      const size_t key_row = block.first_row(true, head / (sizes.query_heads / sizes.key_heads)) + key;
       for (int query = first_query; query < end_query; query += BLOCK_M) {
-        block.rows = sizes.queries - query;
-        const int last_query = query + min(block.rows, BLOCK_M) - 1;
-        if (!some_see(sizes, query_starts, key_starts, query, last_query, key, BLOCK_N)) {
+        if (!some_see(sizes, query_starts, key_starts, query, BLOCK_M, key, BLOCK_N)) {
           continue;
         }
-        const size_t row = query_row + query;
+        block.rows = sizes.queries - query;
+        block.row = block.first_row(false, head) + query;
         typename Block::HeadOperand queries;
         typename Block::ValueOperand d_os;
-        load(queries, q + row * HEAD_DIM, HEAD_DIM, block.rows, lane);
-        load(d_os, d_o + row * VALUE_DIM, VALUE_DIM, block.rows, lane);
+        block.load_queries(queries, d_os, q, d_o);
         block.mask_tile.load(head_mask, query, key, block.rows, keys, lane);
         block.load_panels(k + key_row * HEAD_DIM, v + key_row * VALUE_DIM, keys, key_memory, value_memory);
         Scores s, d_ps;
-        fill(s, 0);
-        multiply_add_transposed(s, queries, block.heads, lane);
+        multiply_transposed(s, queries, block.heads, lane);
         block.score(s);
-        fill(d_ps, 0);
-        multiply_add_transposed(d_ps, d_os, block.values, lane);
-        device const float* const stats = row_stats_in + row * ROW_STATS_SIZE;
-        add_mask_gradient(sum, s, d_ps, block, stats, query_starts, key_starts, query, key);
+        multiply_transposed(d_ps, d_os, block.values, lane);
+        add_mask_gradient(sum, s, d_ps, block, row_stats_in, query_starts, key_starts, query, key);
       }
     }
   }

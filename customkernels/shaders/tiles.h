@@ -6,8 +6,8 @@
 //
 //   LANES = 32   fragments of 8×8, simdgroup_matrix, in the lane layout that MLX's own kernels rely on: two neighboring
 //                columns of a row per lane (tile_simdgroup.h). A backend whose matrix units have another shape defines
-//                MLXG_DEVICE_TILES and provides mlxg::tile, mlxg::panel, mlxg::operand and their products. Its products
-//                may round the left tile to T.
+//                MLXG_DEVICE_TILES and provides mlxg::tile, mlxg::panel, mlxg::operand and their products, which may
+//                round the left tile to T.
 //   LANES = 128  a warpgroup: a simdgroup of these files consists of four simdgroups (warps) of the device. A backend
 //                with products for warpgroups defines MLXG_WARPGROUP_TILES. They are asynchronous; see finish.
 //   LANES = 1    one thread has the whole tile: plain loops for a CPU's vector units (tile_thread.h)
@@ -28,6 +28,16 @@
 //
 // An Operand is the left-hand operand of a product with a transposed panel. It is loaded from rows of T in device
 // memory.
+//
+// The products of tiles and their completion:
+//
+//   multiply_add(sum, left, right, lane)              adds left · right to sum. The product is summed separately first,
+//                                                     so the error of a long sum grows with the number of panels and
+//                                                     not with the number of their rows
+//   multiply_transposed(product, left, right, lane)   computes left · rightᵀ of an Operand and a panel
+//   finish<PENDING>(product)                          blocks until all asynchronous products except the PENDING most
+//                                                     recent ones are complete. A kernel calls it before it reads a
+//                                                     product's tile and before it overwrites a product's operands
 
 #include "rows.h"
 #include <metal_simdgroup_matrix>
@@ -39,15 +49,44 @@ template <int LANES, typename T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
 struct Panel;
 
 template <int LANES, typename T, int ROWS, int COLUMNS>
-struct Operand {
-  Tile<LANES, ROWS, COLUMNS> tile;
+struct Operand : Tile<LANES, ROWS, COLUMNS> {
+  // load reads rows that are `stride` elements apart. Rows at or beyond `rows` are zero.
+  void load(device const T* from, int stride, int rows, uint lane) {
+    for (int i = 0; i < this->LANE_ROWS; i++) {
+      const int row = this->row(i, lane);
+      device const T* const p = from + size_t(row) * stride;
+      if (row < rows) {
+        for (int j = 0; j < this->LANE_COLUMNS; j++) {
+          this->set(i, j, float(p[this->column(j, lane)]));
+        }
+      } else {
+        for (int j = 0; j < this->LANE_COLUMNS; j++) {
+          this->set(i, j, 0);
+        }
+      }
+    }
+  }
 };
 
 // A StoredOperand is an Operand that may be in threadgroup memory: SIZE elements for each simdgroup, or 0 if it is not.
 template <int LANES, typename T, int ROWS, int COLUMNS>
 struct StoredOperand : Operand<LANES, T, ROWS, COLUMNS> {
   static constexpr constant int SIZE = 0;
+
+  void load(threadgroup T*, device const T* from, int stride, int rows, uint lane) {
+    Operand<LANES, T, ROWS, COLUMNS>::load(from, stride, rows, lane);
+  }
 };
+
+// fill sets all elements.
+template <int LANES, int ROWS, int COLUMNS>
+inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
+  for (int i = 0; i < tile.LANE_ROWS; i++) {
+    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+      tile.set(i, j, value);
+    }
+  }
+}
 
 #ifdef MLXG_DEVICE_TILES
 
@@ -60,31 +99,36 @@ struct Panel<32, T, ROWS, COLUMNS, STRIDE> : mlxg::panel<T, ROWS, COLUMNS, STRID
 template <typename T, int ROWS, int COLUMNS>
 struct Operand<32, T, ROWS, COLUMNS> : mlxg::operand<T, ROWS, COLUMNS> {};
 
-template <typename T, int ROWS, int COLUMNS>
-inline void load(thread Operand<32, T, ROWS, COLUMNS>& left, device const T* from, int stride, int rows, uint lane) {
-  left.load(from, stride, rows, lane);
-}
-
-template <int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
-inline void multiply_add(
-    thread Tile<32, ROWS, COLUMNS>& sum,
-    thread Tile<32, ROWS, INNER>& left,
-    thread const Panel<32, T, INNER, COLUMNS, STRIDE>& right,
-    uint lane) {
-  mlxg::multiply_add(sum, left, right, lane);
-}
-
-template <int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
-inline void multiply_add_transposed(
-    thread Tile<32, ROWS, COLUMNS>& sum,
-    thread Operand<32, T, ROWS, INNER>& left,
-    thread const Panel<32, T, COLUMNS, INNER, STRIDE>& right,
-    uint lane) {
-  mlxg::multiply_add_transposed(sum, left, right, lane);
-}
+using mlxg::finish;
+using mlxg::multiply_add;
+using mlxg::multiply_transposed;
 
 #else
 #include "tile_simdgroup.h"
+#include "tile_thread.h"
+
+template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
+inline void multiply_add(
+    thread Tile<LANES, ROWS, COLUMNS>& sum,
+    thread Tile<LANES, ROWS, INNER>& left,
+    thread const Panel<LANES, T, INNER, COLUMNS, STRIDE>& right,
+    uint lane) {
+  add_product<false>(sum, left, right, lane);
+}
+
+template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
+inline void multiply_transposed(
+    thread Tile<LANES, ROWS, COLUMNS>& product,
+    thread Operand<LANES, T, ROWS, INNER>& left,
+    thread const Panel<LANES, T, COLUMNS, INNER, STRIDE>& right,
+    uint lane) {
+  fill(product, 0);
+  add_product<true>(product, left, right, lane);
+}
+
+template <int PENDING, int LANES, int ROWS, int COLUMNS>
+inline void finish(thread Tile<LANES, ROWS, COLUMNS>&) {}
+
 #endif
 
 // any_lane reports whether `value` is true in any lane of the simdgroup. All lanes call it.
@@ -113,59 +157,9 @@ template <typename T, int ROWS, int COLUMNS>
 struct Operand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_operand<T, ROWS, COLUMNS> {};
 
 template <typename T, int ROWS, int COLUMNS>
-inline void load(thread Operand<128, T, ROWS, COLUMNS>& left, device const T* from, int stride, int rows, uint lane) {
-  left.load(from, stride, rows, lane);
-}
-
-template <int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
-inline void multiply_add(
-    thread Tile<128, ROWS, COLUMNS>& sum,
-    thread Tile<128, ROWS, INNER>& left,
-    thread const Panel<128, T, INNER, COLUMNS, STRIDE>& right,
-    uint lane) {
-  mlxg::multiply_add(sum, left, right, lane);
-}
-
-template <int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
-inline void multiply_transposed(
-    thread Tile<128, ROWS, COLUMNS>& product,
-    thread Operand<128, T, ROWS, INNER>& left,
-    thread const Panel<128, T, COLUMNS, INNER, STRIDE>& right,
-    uint lane) {
-  mlxg::multiply_transposed(product, left, right, lane);
-}
-
-template <typename T, int ROWS, int COLUMNS>
 struct StoredOperand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_stored_operand<T, ROWS, COLUMNS> {};
 
-template <typename T, int ROWS, int COLUMNS>
-inline void load(
-    thread StoredOperand<128, T, ROWS, COLUMNS>& left,
-    threadgroup T* memory,
-    device const T* from,
-    int stride,
-    int rows,
-    uint lane) {
-  left.load(memory, from, stride, rows, lane);
-}
-
-template <int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
-inline void multiply_transposed(
-    thread Tile<128, ROWS, COLUMNS>& product,
-    thread StoredOperand<128, T, ROWS, INNER>& left,
-    thread const Panel<128, T, COLUMNS, INNER, STRIDE>& right,
-    uint lane) {
-  mlxg::multiply_transposed(product, left, right, lane);
-}
-
-template <int PENDING, int ROWS, int COLUMNS>
-inline void finish(thread Tile<128, ROWS, COLUMNS>& sum) {
-  mlxg::finish<PENDING>(sum);
-}
-
 #endif
-
-#include "tile_thread.h"
 
 // acquire blocks until all threads have finished with the panels' current tiles and the prefetched tiles have arrived.
 template <typename PANEL, typename OTHER>
@@ -190,87 +184,6 @@ inline void commit(thread const PANEL&, thread const OTHER&) {
 template <typename PANEL>
 inline void commit(thread const PANEL& panel) {
   commit(panel, panel);
-}
-
-// multiply_add adds left · right to sum. The product is summed separately first, so the error of a long sum grows with
-// the number of panels and not with the number of their rows.
-template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
-inline void multiply_add(
-    thread Tile<LANES, ROWS, COLUMNS>& sum,
-    thread Tile<LANES, ROWS, INNER>& left,
-    thread const Panel<LANES, T, INNER, COLUMNS, STRIDE>& right,
-    uint lane) {
-  add_product<false>(sum, left, right, lane);
-}
-
-// multiply_add_transposed adds left · rightᵀ to sum, with a panel of COLUMNS rows and INNER columns.
-template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
-inline void multiply_add_transposed(
-    thread Tile<LANES, ROWS, COLUMNS>& sum,
-    thread Operand<LANES, T, ROWS, INNER>& left,
-    thread const Panel<LANES, T, COLUMNS, INNER, STRIDE>& right,
-    uint lane) {
-  add_product<true>(sum, left.tile, right, lane);
-}
-
-// finish blocks until all asynchronous products except the PENDING most recent ones are complete. A kernel calls it
-// before it reads a product's tile and before it overwrites a product's operands.
-template <int PENDING, int LANES, int ROWS, int COLUMNS>
-inline void finish(thread Tile<LANES, ROWS, COLUMNS>&) {}
-
-// fill sets all elements.
-template <int LANES, int ROWS, int COLUMNS>
-inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
-      tile.set(i, j, value);
-    }
-  }
-}
-
-// multiply_transposed computes left · rightᵀ, with a panel of COLUMNS rows and INNER columns.
-template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
-inline void multiply_transposed(
-    thread Tile<LANES, ROWS, COLUMNS>& product,
-    thread Operand<LANES, T, ROWS, INNER>& left,
-    thread const Panel<LANES, T, COLUMNS, INNER, STRIDE>& right,
-    uint lane) {
-  fill(product, 0);
-  multiply_add_transposed(product, left, right, lane);
-}
-
-// load reads a tile from rows of device memory, `stride` elements apart. Rows at or beyond `rows` are zero.
-template <int LANES, int ROWS, int COLUMNS, typename T>
-inline void load(thread Tile<LANES, ROWS, COLUMNS>& tile, device const T* from, int stride, int rows, uint lane) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    const int row = tile.row(i, lane);
-    device const T* const p = from + size_t(row) * stride;
-    if (row < rows) {
-      for (int j = 0; j < tile.LANE_COLUMNS; j++) {
-        tile.set(i, j, float(p[tile.column(j, lane)]));
-      }
-    } else {
-      for (int j = 0; j < tile.LANE_COLUMNS; j++) {
-        tile.set(i, j, 0);
-      }
-    }
-  }
-}
-
-template <int LANES, typename T, int ROWS, int COLUMNS>
-inline void load(thread Operand<LANES, T, ROWS, COLUMNS>& left, device const T* from, int stride, int rows, uint lane) {
-  load(left.tile, from, stride, rows, lane);
-}
-
-template <int LANES, typename T, int ROWS, int COLUMNS>
-inline void load(
-    thread StoredOperand<LANES, T, ROWS, COLUMNS>& left,
-    threadgroup T*,
-    device const T* from,
-    int stride,
-    int rows,
-    uint lane) {
-  load(left, from, stride, rows, lane);
 }
 
 // store writes a tile to rows of device memory, `stride` elements apart. Rows at or beyond `rows` are not written.

@@ -6,8 +6,8 @@
 #ifndef METAL_TILES_H
 #define METAL_TILES_H
 
-// MLXG_DEVICE_TILES makes tiles.h use mlxg::tile, mlxg::panel, mlxg::operand, mlxg::multiply_add and
-// mlxg::multiply_add_transposed in place of its tiles of simdgroup_matrix for 32 lanes.
+// MLXG_DEVICE_TILES makes tiles.h use mlxg::tile, mlxg::panel, mlxg::operand, mlxg::multiply_add,
+// mlxg::multiply_transposed and mlxg::finish in place of its own tiles.
 #define MLXG_DEVICE_TILES 1
 
 #include "metal_panels.h"
@@ -331,6 +331,28 @@ MLXG_INLINE void multiply_add(
     products.add_to(sum, c);
   }
 }
+
+// ---- products of all types ----
+
+// multiply_transposed computes left · rightᵀ.
+template <int ROWS, int INNER, int COLUMNS, int STRIDE, class T>
+MLXG_INLINE void multiply_transposed(
+    tile<ROWS, COLUMNS>& product,
+    const operand<T, ROWS, INNER>& left,
+    const panel<T, COLUMNS, INNER, STRIDE>& right,
+    unsigned lane) {
+#pragma unroll
+  for (int i = 0; i < product.LANE_ROWS; ++i)
+#pragma unroll
+    for (int j = 0; j < product.LANE_COLUMNS; ++j) {
+      product.set(i, j, 0);
+    }
+  multiply_add_transposed(product, left, right, lane);
+}
+
+// finish has nothing to wait for: these products are complete when their functions return.
+template <int PENDING, int ROWS, int COLUMNS>
+MLXG_INLINE void finish(tile<ROWS, COLUMNS>&) {}
 
 }  // namespace mlxg
 

@@ -117,6 +117,14 @@ struct warpgroup_operand : operand<T, 16, COLUMNS> {
     const int first = int(lane / 32) * 16;
     operand<T, 16, COLUMNS>::load(from + size_t(first) * stride, stride, rows - first, lane % 32);
   }
+
+  // terms returns a function of k: the left-hand operand of multiply_64 at the inner indices 16·k to 16·k + 15.
+  MLXG_INLINE auto terms() const {
+    return [this](int k) {
+      const auto& p = this->pairs;
+      return left_registers{{p[0][2 * k], p[1][2 * k], p[0][2 * k + 1], p[1][2 * k + 1]}};
+    };
+  }
 };
 
 // A warpgroup_stored_operand holds 64 rows from device memory in shared memory, aligned to 1024 bytes. Their copy is
@@ -131,6 +139,12 @@ struct warpgroup_stored_operand {
     matrix_copy<T, ROWS, COLUMNS, COLUMNS> copy;
     copy.init(from, lane);
     copy.start(first, from, rows, lane, 128);
+  }
+
+  // terms is as in warpgroup_operand.
+  MLXG_INLINE auto terms() const {
+    const matrix_descriptor whole = describe(first, 0);
+    return [whole](int k) { return whole.after(k / 4 * ROWS * 128 + k % 4 * 32); };
   }
 };
 
@@ -150,46 +164,23 @@ MLXG_INLINE bool any_in_warpgroup(bool value) {
   return any != 0;
 }
 
-// multiply_transposed starts product = left · rightᵀ, with left in shared memory.
-template <int INNER, int COLUMNS, int STRIDE, class T>
+// multiply_transposed starts product = left · rightᵀ. left is a warpgroup_operand or a warpgroup_stored_operand.
+template <class LEFT, int INNER, int COLUMNS, int STRIDE, class T>
 MLXG_INLINE void multiply_transposed(
     warpgroup_tile<64, COLUMNS>& product,
-    const warpgroup_stored_operand<T, 64, INNER>& left,
+    const LEFT& left,
     const warpgroup_panel<T, COLUMNS, INNER, STRIDE>& right,
     unsigned) {
-  const matrix_descriptor first_left = describe(left.first, 0), first_right = describe(right.current, 0);
+  const auto rows = left.terms();
+  const matrix_descriptor columns = describe(right.current, 0);
   begin_products();
 #pragma unroll
   for (int k = 0; k < INNER / 16; ++k) {
-    const matrix_descriptor a = first_left.after(k / 4 * 64 * 128 + k % 4 * 32);
-    const matrix_descriptor b = first_right.after(k / 4 * right.PART_BYTES + k % 4 * 32);
+    const matrix_descriptor b = columns.after(k / 4 * right.PART_BYTES + k % 4 * 32);
     if (k == 0) {
-      multiply_64<T, false>(product.fragments[0], a, b);
+      multiply_64<T, false, false>(product.fragments[0], rows(k), b);
     } else {
-      multiply_64<T, true>(product.fragments[0], a, b);
-    }
-  }
-  end_products();
-}
-
-// multiply_transposed starts product = left · rightᵀ, with left in registers.
-template <int INNER, int COLUMNS, int STRIDE, class T>
-MLXG_INLINE void multiply_transposed(
-    warpgroup_tile<64, COLUMNS>& product,
-    const warpgroup_operand<T, 64, INNER>& left,
-    const warpgroup_panel<T, COLUMNS, INNER, STRIDE>& right,
-    unsigned) {
-  const matrix_descriptor first = describe(right.current, 0);
-  begin_products();
-#pragma unroll
-  for (int k = 0; k < INNER / 16; ++k) {
-    const unsigned a[4] = {
-        left.pairs[0][2 * k], left.pairs[1][2 * k], left.pairs[0][2 * k + 1], left.pairs[1][2 * k + 1]};
-    const matrix_descriptor terms = first.after(k / 4 * right.PART_BYTES + k % 4 * 32);
-    if (k == 0) {
-      multiply_64<T, false, false>(product.fragments[0], a, terms);
-    } else {
-      multiply_64<T, false, true>(product.fragments[0], a, terms);
+      multiply_64<T, false, true>(product.fragments[0], rows(k), b);
     }
   }
   end_products();
@@ -202,14 +193,14 @@ MLXG_INLINE void multiply_add(
     const warpgroup_tile<64, INNER>& left,
     const warpgroup_panel<T, INNER, COLUMNS, STRIDE>& right,
     unsigned) {
-  unsigned a[INNER / 16][4];
+  left_registers a[INNER / 16];
 #pragma unroll
   for (int k = 0; k < INNER / 16; ++k) {
     const auto& f = left.fragments[0];
-    a[k][0] = packed_pair<T>(f[2 * k][0], f[2 * k][1]);
-    a[k][1] = packed_pair<T>(f[2 * k][2], f[2 * k][3]);
-    a[k][2] = packed_pair<T>(f[2 * k + 1][0], f[2 * k + 1][1]);
-    a[k][3] = packed_pair<T>(f[2 * k + 1][2], f[2 * k + 1][3]);
+    a[k].words[0] = packed_pair<T>(f[2 * k][0], f[2 * k][1]);
+    a[k].words[1] = packed_pair<T>(f[2 * k][2], f[2 * k][3]);
+    a[k].words[2] = packed_pair<T>(f[2 * k + 1][0], f[2 * k + 1][1]);
+    a[k].words[3] = packed_pair<T>(f[2 * k + 1][2], f[2 * k + 1][3]);
   }
   const matrix_descriptor first = describe(right.current, right.PART_BYTES);
   begin_products();

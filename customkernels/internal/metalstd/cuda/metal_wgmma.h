@@ -68,14 +68,20 @@ MLXG_INLINE matrix_descriptor describe(shared_place at, unsigned apart) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, " add ", 0; wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type     \
                "." type " {" registers "}, {" a0 "," a1 "," a2 "," a3 "}, " b ", p, 1, 1, " transposed "; }"        \
                : fragments                                                                                          \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(right.bits()), "n"(int(TRANSPOSED)), "n"(int(ADD)) \
+               : "r"(left.words[0]), "r"(left.words[1]), "r"(left.words[2]), "r"(left.words[3]), "l"(right.bits()), \
+                 "n"(int(TRANSPOSED)), "n"(int(ADD))                                                                \
                : "memory")
 
-// multiply_64 starts f = a·b, or f += a·b if ADD, with K = 16 and 64 or 128 columns, in fragments of 8 columns. a is in
-// registers: each warp holds 16 rows in the layout of mma's left-hand operand. b is in shared memory, in rows along K
-// (one per column) or, if TRANSPOSED, in rows along the columns (one per k).
+// left_registers is a left-hand operand in registers: each warp holds 16 rows in the layout of mma's left-hand operand.
+struct left_registers {
+  unsigned words[4];
+};
+
+// multiply_64 starts f = left·right, or f += left·right if ADD, with K = 16 and 64 or 128 columns, in fragments of 8
+// columns. right is in shared memory, in rows along K (one per column) or, if TRANSPOSED, in rows along the columns
+// (one per k).
 template <class T, bool TRANSPOSED, bool ADD, int N>
-MLXG_INLINE void multiply_64(float (&f)[N][4], const unsigned (&a)[4], matrix_descriptor right) {
+MLXG_INLINE void multiply_64(float (&f)[N][4], const left_registers& left, matrix_descriptor right) {
   static_assert(N == 8 || N == 16, "a product has 64 or 128 columns");
   constexpr bool is_half = metal::is_same_v<T, metal::half>;
   if constexpr (N == 8 && is_half) {
@@ -100,9 +106,10 @@ MLXG_INLINE void multiply_64(float (&f)[N][4], const unsigned (&a)[4], matrix_de
                : "l"(left.bits()), "l"(right.bits()), "n"(int(ADD))                                             \
                : "memory")
 
-// multiply_64 starts f = a·bᵀ, or f += a·bᵀ if ADD. Both operands are in shared memory, in rows along K.
-template <class T, bool ADD, int N>
+// This multiply_64 has both operands in shared memory, in rows along K.
+template <class T, bool TRANSPOSED, bool ADD, int N>
 MLXG_INLINE void multiply_64(float (&f)[N][4], matrix_descriptor left, matrix_descriptor right) {
+  static_assert(!TRANSPOSED, "both operands have rows along K");
   static_assert(N == 8 || N == 16, "a product has 64 or 128 columns");
   constexpr bool is_half = metal::is_same_v<T, metal::half>;
   if constexpr (N == 8 && is_half) {
