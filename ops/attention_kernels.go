@@ -282,6 +282,7 @@ func (a attentionArgs) gradMask(on target, inputs []*mlxc.Array) *mlxc.Array {
 	g.simdgroups = 1
 	mask := a.maskShape()
 	l := a.launch(g, 0, 0)
+	l.Template = slices.DeleteFunc(l.Template, func(t mlxc.TemplateArg) bool { return t.Name == "PAIRED" })
 	l.Grid = [3]int{
 		(mask[3] + g.blockN - 1) / g.blockN * g.threads(), (mask[2] + g.blockM - 1) / g.blockM, mask[0] * mask[1],
 	}

@@ -6,9 +6,8 @@
 //   attention_dmask       blocks of BLOCK_N keys; blocks of BLOCK_M queries, 1 if the mask is broadcast along queries;
 //                         matrices of the mask
 //
-// attention_dmask has the template parameters of attention.h. SIMDGROUPS must be 1, and PAIRED has no effect. A
-// simdgroup owns BLOCK_M × BLOCK_N elements of the mask and iterates over the rows, heads and batches that they are
-// broadcast to.
+// attention_dmask has the template parameters of attention.h, without PAIRED. SIMDGROUPS must be 1. A simdgroup owns
+// BLOCK_M × BLOCK_N elements of the mask and iterates over the rows, heads and batches that they are broadcast to.
 
 #include "attention.h"
 
@@ -112,7 +111,6 @@ template <
     typename MASK_T,
     bool CAPPED,
     bool MASKED,
-    bool PAIRED,
     int LANES,
     int SIMDGROUPS,
     int BLOCK_M,
