@@ -111,24 +111,21 @@ inline void load_sum(
   }
 }
 
-// Stores the thread's elements of h, and returns the sum of their squares. Its first VECS_PER_THREAD vectors of h are
-// also stored in `held`.
-template <int VECS_PER_THREAD, int VEC, typename T>
-inline float store_sums(
-    device const T* x, device const T* residual, device T* h, Columns<VEC> columns, thread float (*held)[VEC]) {
-  float squares[VEC] = {};
-  for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
-    load_sum(x, residual, columns.at(v), columns, held[v]);
-    add_squares<VEC>(held[v], squares);
-    columns.store(h, columns.at(v), held[v]);
-  }
-  for (size_t column = columns.at(VECS_PER_THREAD); column < columns.width; column += columns.stride) {
+// Stores the thread's elements of h from column `first` on, and adds their squares.
+template <int VEC, typename T>
+inline void store_sums(
+    device const T* x,
+    device const T* residual,
+    device T* h,
+    size_t first,
+    Columns<VEC> columns,
+    thread float (&squares)[VEC]) {
+  for (size_t column = first; column < columns.width; column += columns.stride) {
     float h1[VEC];
     load_sum(x, residual, column, columns, h1);
     add_squares<VEC>(h1, squares);
     columns.store(h, column, h1);
   }
-  return pairwise_sum<VEC>(squares);
 }
 
 template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
@@ -163,8 +160,14 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     float hs[VECS_PER_THREAD][VEC];
-    const float own = store_sums<VECS_PER_THREAD>(x + start, residual + start, h + start, columns, hs);
-    const float sum = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
+    float squares[VEC] = {};
+    for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      load_sum(x + start, residual + start, columns.at(v), columns, hs[v]);
+      add_squares<VEC>(hs[v], squares);
+      columns.store(h + start, columns.at(v), hs[v]);
+    }
+    store_sums(x + start, residual + start, h + start, columns.at(VECS_PER_THREAD), columns, squares);
+    const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
     const float r = rsqrt(sum / float(width) + eps);
 
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
