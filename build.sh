@@ -175,20 +175,19 @@ build_docs() {
 tags=-tags=mlxheaders
 
 # go_test runs go test on the packages among its arguments, or on all packages if there are none. A package begins with
-# ./ or github.com/. ./build.sh lint runs go vet. Without debugging information and, on Linux, a C linker, linking takes
-# less time. Most tests run one thread or wait for one compiler, so twice as many packages as cores run at a time.
+# ./ or github.com/. ./build.sh lint runs go vet. Without debugging information, linking takes less time. Most tests
+# run one thread or wait for one compiler, so twice as many packages as cores run at a time.
 go_test() {
   cd "$root"
-  local arg packages link=-ldflags=-w
+  local arg packages
   packages=$((2 * $(getconf _NPROCESSORS_ONLN)))
-  if [ "$(uname -s)" = Linux ]; then link="$link -linkmode=internal"; fi
   for arg in "$@"; do
     case $arg in
-      ./* | github.com/*) finish go test $tags -p $packages -vet=off "$link" -timeout 40m "$@" ;;
+      ./* | github.com/*) finish go test $tags -p $packages -vet=off -ldflags=-w -timeout 40m "$@" ;;
     esac
   done
   # ops takes longest, so it starts first.
-  finish go test $tags -p $packages -vet=off "$link" -timeout 40m ./ops ./... "$@"
+  finish go test $tags -p $packages -vet=off -ldflags=-w -timeout 40m ./ops ./... "$@"
 }
 
 # part runs one part of test-long and notes its failure in failed.

@@ -2,7 +2,7 @@ package customkernels
 
 import "github.com/mlxgrad/mlxgrad/internal/mlxtest"
 
-// sampleLaunches returns the first launch of each kernel and one in six of the others.
+// sampleLaunches returns the first launch of each kernel and one in twelve of the others.
 func sampleLaunches(launches []namedLaunch) (sample []namedLaunch) {
 	seen := map[*Kernel]bool{}
 	for i, l := range launches {

@@ -30,7 +30,7 @@ const writeTrafficTable = "go test ./ops -run 'TestTraffic$' -long -update"
 
 // The bytes that the threads issue, divided by the bytes that must be moved once, are at most the limit of the case.
 // With the compiler of the committed table they are also at most the figure in the table, which must be made with the
-// same flags. A sample has one case of every other kernel or operation.
+// same flags. A sample has one case of every third kernel or operation.
 func TestTraffic(t *testing.T) {
 	known := readTraffic(t)
 	var found trafficTable
@@ -73,8 +73,8 @@ type trafficTable struct {
 	left     []string // cases that were not measured
 }
 
-// sampleTraffic returns one case of every other kernel or operation, and the names of the other cases. The first group
-// gives its first case, the third its third, and so on.
+// sampleTraffic returns one case of every third kernel or operation, and the names of the other cases. The first group
+// gives its first case, the fourth its fourth, and so on.
 func sampleTraffic(cases []trafficCase) (sample []trafficCase, left []string) {
 	var groups [][]trafficCase
 	at := map[string]int{}
@@ -88,7 +88,7 @@ func sampleTraffic(cases []trafficCase) (sample []trafficCase, left []string) {
 	}
 	for i, group := range groups {
 		for j, c := range group {
-			if i%2 == 0 && j == i%len(group) {
+			if i%3 == 0 && j == i%len(group) {
 				sample = append(sample, c)
 			} else {
 				left = append(left, c.name)
@@ -158,10 +158,10 @@ func TestTrafficTableProblems(t *testing.T) {
 	sampled.rows, sampled.left = sampled.rows[:1], []string{"b"}
 	require.Empty(t, sampled.problems(known))
 	sample, left := sampleTraffic([]trafficCase{
-		{name: "a, 1"}, {name: "a, 2"}, {name: "b, 1"}, {name: "b, 2"}, {name: "c"},
+		{name: "a, 1"}, {name: "a, 2"}, {name: "b, 1"}, {name: "b, 2"}, {name: "c"}, {name: "d, 1"}, {name: "d, 2"},
 	})
-	require.Equal(t, []string{"a, 1", "c"}, []string{sample[0].name, sample[1].name})
-	require.Equal(t, []string{"a, 2", "b, 1", "b, 2"}, left)
+	require.Equal(t, []string{"a, 1", "d, 2"}, []string{sample[0].name, sample[1].name})
+	require.Equal(t, []string{"a, 2", "b, 1", "b, 2", "c", "d, 1"}, left)
 	for want, change := range map[string]func(found *trafficTable){
 		"the flags are \"-O2\", in the table \"-O1\"; testdata/traffic.md is stale: run go test ./ops": func(f *trafficTable) {
 			f.flags = "-O2"

@@ -171,7 +171,7 @@ func TestRunStopsBetweenRepetitions(t *testing.T) {
 	ops := altered(func(c *Case) {
 		ours := c.Ours
 		c.Ours = func(in []*mlxc.Array) []*mlxc.Array {
-			if calls++; calls == 1000 { // the warm-up calls it too
+			if calls++; calls == 300 { // the warm-up calls it too
 				cancel()
 			}
 			return ours(in)

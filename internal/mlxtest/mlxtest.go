@@ -159,8 +159,8 @@ func RequireNear(t testing.TB, want []float64, got *mlxc.Array, b Bound) {
 	}
 }
 
-// InSample reports whether case i of a list of similar cases runs: all in a full run, and one in six otherwise.
-func InSample(i int) bool { return long.Full() || i%6 == 0 }
+// InSample reports whether case i of a list of similar cases runs: all in a full run, and one in twelve otherwise.
+func InSample(i int) bool { return long.Full() || i%12 == 0 }
 
 // Scaled returns f with its one output, and thereby its gradients, multiplied by a factor.
 func Scaled(f mlxc.Func, factor float64) mlxc.Func {

@@ -49,7 +49,7 @@ func needMLXHeaders(t testing.TB) {
 }
 
 // MLX's own Metal kernels run on the host executor and agree with MLX's operations on the CPU. A sample has the first
-// case of each header and one in six of the others, in one dtype.
+// case of each header and one in twelve of the others, in one dtype.
 func TestMLXKernels(t *testing.T) {
 	needMLXHeaders(t)
 	seen := map[string]bool{}

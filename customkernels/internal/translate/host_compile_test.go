@@ -16,7 +16,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
-// The translation compiles with g++ and clang, if they are installed. A sample has one in six of the texts of each
+// The translation compiles with g++ and clang, if they are installed. A sample has one in twelve of the texts of each
 // compiler, and the text below.
 func TestHostCompiles(t *testing.T) {
 	headers := t.TempDir()
