@@ -119,9 +119,13 @@ func TestAttentionCoversEverySize(t *testing.T) {
 }
 
 func TestGradientsAreReproducible(t *testing.T) {
+	repeat := 5
+	if long.Full() {
+		repeat = 20
+	}
 	requireParity(t, compare.Matching(Ops(), regexp.MustCompile(`^(199x127|3x4099|2x3x4x31, no w|37x33, x transposed`+
 		`|199 of 33x33|8x512 of 1000x33, skewed|37x1000, none|19x33, ign, smooth, z, cap|37x33 to 33, none|19x8 to 33, sum, ign`+
-		`|1x3x129x16, causal|2x8/1x33x16|2x4/2x33:129x16, causal, add h1j|1x4/2x70x16, causal, 5 seqs|1x16/8x9:13x8, sinks, cap, lse)$`)), compare.Options{Repeat: 20})
+		`|1x3x129x16, causal|2x8/1x33x16|2x4/2x33:129x16, causal, add h1j|1x4/2x70x16, causal, 5 seqs|1x16/8x9:13x8, sinks, cap, lse)$`)), compare.Options{Repeat: repeat})
 }
 
 // requireParity runs ops and fails with the message of every row that failed.

@@ -49,12 +49,12 @@ func needMLXHeaders(t testing.TB) {
 }
 
 // MLX's own Metal kernels run on the host executor and agree with MLX's operations on the CPU. A sample has the first
-// case of each header and one in twelve of the others, in one dtype.
+// case of every other header, in one dtype.
 func TestMLXKernels(t *testing.T) {
 	needMLXHeaders(t)
 	seen := map[string]bool{}
 	for i, c := range headerCases(t) {
-		inSample := mlxtest.InSample(i) || !seen[c.header]
+		inSample := long.Full() || !seen[c.header] && len(seen)%2 == 0
 		seen[c.header] = true
 		for j, d := range c.dtypes {
 			arguments := withType(c.arguments, d)
