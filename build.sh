@@ -175,12 +175,12 @@ build_docs() {
 tags=-tags=mlxheaders
 
 # go_test runs go test on the packages among its arguments, or on all packages if there are none. A package begins with
-# ./ or github.com/. ./build.sh lint runs go vet. Without debugging information, linking takes less time. Most tests
-# run one thread or wait for one compiler, so twice as many packages as cores run at a time.
+# ./ or github.com/. ./build.sh lint runs go vet. Without debugging information, linking takes less time. Many
+# tests run one thread or wait for one compiler, so one package more than there are cores runs at a time.
 go_test() {
   cd "$root"
   local arg packages
-  packages=$((2 * $(getconf _NPROCESSORS_ONLN)))
+  packages=$((1 + $(getconf _NPROCESSORS_ONLN)))
   for arg in "$@"; do
     case $arg in
       ./* | github.com/*) finish go test $tags -p $packages -vet=off -ldflags=-w -timeout 40m "$@" ;;

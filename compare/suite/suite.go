@@ -5,11 +5,15 @@
 // our function and MLX's. The oracle's float64 formulas are in package oracle.
 package suite
 
-import "github.com/mlxgrad/mlxgrad/compare"
+import (
+	"slices"
 
-// Ops returns the operations of this project in the order of reports. Their cases depend on the current device.
+	"github.com/mlxgrad/mlxgrad/compare"
+)
+
+// Ops returns the operations of this project in the order of reports. They and their cases depend on the current device.
 func Ops() []compare.Op {
-	return []compare.Op{
+	ops := []compare.Op{
 		rmsNorm(),
 		rmsNormSeparate(),
 		layerNorm(),
@@ -26,4 +30,6 @@ func Ops() []compare.Op {
 		attention(),
 		causalAttention(),
 	}
+	// An operation without cases has no kernel on this device.
+	return slices.DeleteFunc(ops, func(op compare.Op) bool { return len(op.Cases) == 0 })
 }

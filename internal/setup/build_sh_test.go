@@ -182,4 +182,4 @@ mkdir -p "$2"
 }
 
 // testFlags are the flags that build.sh passes to every go test.
-var testFlags = fmt.Sprintf("-tags=mlxheaders -p %d -vet=off -ldflags=-w", 2*runtime.NumCPU())
+var testFlags = fmt.Sprintf("-tags=mlxheaders -p %d -vet=off -ldflags=-w", 1+runtime.NumCPU())
