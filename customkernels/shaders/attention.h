@@ -63,15 +63,6 @@
 //
 // Panels that no row of a threadgroup sees are not fetched. A simdgroup that is not PAIRED skips tiles that a boolean
 // mask hides completely. Elements are compared with the band only in tiles that are partly outside of it.
-//
-// Device traffic in elements of T, for each query head (attention_dkv: each key head), without masks and statistics,
-// with D = HEAD_DIM and DV = VALUE_DIM:
-//
-//   attention_forward          Lq·(D + DV), and Lkv·(D + DV) for each block of queries
-//   attention_delta            as attention_forward
-//   attention_delta_of_output  2·Lq·DV
-//   attention_dq               as attention_forward, and Lq·D more
-//   attention_dkv              Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
 
 #include "attention_scores.h"
 

@@ -1,4 +1,4 @@
-// The gradients of q, k and v of attention. attention.h has the formulas, the launch and the traffic.
+// The gradients of q, k and v of attention. attention.h has the formulas and the launch.
 // Reference: compare/oracle/attention.go, Attention.VJP.
 //
 //   kernel                     computes          a simdgroup owns             and iterates over
@@ -16,6 +16,14 @@
 // one simdgroup. Its position along x is the index of its block among the rows of all heads.
 //
 // attention_dkv computes the transposes of s and p, so no tile must be transposed.
+//
+// Device traffic in elements of T, for each query head (attention_dkv: each key head), without masks and statistics,
+// with D = HEAD_DIM and DV = VALUE_DIM:
+//
+//   attention_delta            Lq·(D + DV), and Lkv·(D + DV) for each block of queries
+//   attention_delta_of_output  2·Lq·DV
+//   attention_dq               Lq·(2·D + DV), and Lkv·(D + DV) for each block of queries
+//   attention_dkv              Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
 
 #include "attention.h"
 

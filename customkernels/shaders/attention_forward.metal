@@ -1,9 +1,12 @@
-// The forward pass of attention. attention.h has the formulas, the launch and the traffic.
+// The forward pass of attention. attention.h has the formulas and the launch.
 // Reference: compare/oracle/attention.go, Attention.Forward.
 //
 // attention_forward computes o and, for each query, m, which is close to the largest score, and l = exp(lse − m).
 // p_ij = exp(s_ij − m) / l is more accurate than exp(s_ij − lse) with a rounded lse. A simdgroup owns BLOCK_M queries
 // and iterates over keys.
+//
+// Device traffic in elements of T, for each query head, without masks and statistics, with D = HEAD_DIM and
+// DV = VALUE_DIM: Lq·(D + DV), and Lkv·(D + DV) for each block of queries.
 
 #include "attention.h"
 
