@@ -175,8 +175,8 @@ build_docs() {
 tags=-tags=mlxheaders
 
 # go_test runs go test on the packages among its arguments, or on all packages if there are none. A package begins with
-# ./ or github.com/. ./build.sh lint runs go vet. Without debugging information, linking takes less time. Many
-# tests run one thread or wait for one compiler, so one package more than there are cores runs at a time.
+# ./ or github.com/. ./build.sh lint runs go vet. Without debugging information, linking takes less time. Many tests
+# run one thread or wait for one compiler, so one package more than there are cores runs at a time.
 go_test() {
   cd "$root"
   local arg packages

@@ -100,11 +100,6 @@ func transposed(v []float64, rows, columns int) {
 	}
 }
 
-// HasNewTarget reports whether a judged result of the case has a name that is not in seen.
-func HasNewTarget(c Case, seen map[string]bool) bool {
-	return slices.ContainsFunc(c.targets(mlxc.Float32), func(t target) bool { return !seen[t.name] })
-}
-
 // EachMistake applies each mistake to our results of a case, judges them, and calls do with the row. It leaves out
 // mistakes that change nothing.
 func EachMistake(t *testing.T, op string, c Case, dtype mlxc.DType, do func(output, mistake string, row report.Row)) {

@@ -77,6 +77,17 @@ func TestMistakesAreFound(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, tried)
+	reached := map[string]bool{}
+	for k := range tried {
+		reached[k.op+" "+k.output] = true
+	}
+	for _, op := range suite.Ops() {
+		for _, c := range op.Cases {
+			for _, name := range TargetNames(c) {
+				require.True(t, reached[op.Name+" "+name], "no mistake of %s %s was tried", op.Name, name)
+			}
+		}
+	}
 	for k, n := range tried {
 		if 3*found[k] < n {
 			t.Errorf(

@@ -195,8 +195,8 @@ func hostCompilerIsClang(t *testing.T) bool {
 }
 
 // The checker finds each bug with the right kind and sites, and nothing else. It finds nothing in the corrected twins,
-// whose results are right. A sample has the first bug of each kind, one in twelve of the others, and one in twelve of their
-// twins.
+// whose results are right. A sample has the first bug of each kind, one in twelve of the others, and one in twelve of
+// their twins.
 func TestBugsAreFound(t *testing.T) {
 	clang := hostCompilerIsClang(t)
 	kinds, files := map[sanitizer.FindingKind]int{}, 0

@@ -106,7 +106,7 @@ MLXG_INLINE void multiply_64(float (&f)[N][4], const left_registers& left, matri
                : "l"(left.bits()), "l"(right.bits()), "n"(int(ADD))                                             \
                : "memory")
 
-// This multiply_64 has both operands in shared memory, in rows along K.
+// multiply_64 of two operands in shared memory requires rows along K of both, so TRANSPOSED must be false.
 template <class T, bool TRANSPOSED, bool ADD, int N>
 MLXG_INLINE void multiply_64(float (&f)[N][4], matrix_descriptor left, matrix_descriptor right) {
   static_assert(!TRANSPOSED, "both operands have rows along K");
