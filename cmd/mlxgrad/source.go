@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 	"github.com/mlxgrad/mlxgrad/ops"
@@ -79,7 +81,7 @@ func (c *sourceCommand) find() (metalsan.Launch, error) {
 	var all []shippedLaunch
 	if c.File == "" {
 		all = shippedLaunches(ops.TypicalCases)
-	} else if chosen.Add(c.File, c.Include, 1); len(chosen.Failed) > 0 {
+	} else if chosen.Add(context.Background(), c.File, sanitizer.NativeOptions{Include: c.Include}, 1); len(chosen.Failed) > 0 {
 		return metalsan.Launch{}, errors.New(chosen.Failed[0].File + ": " + chosen.Failed[0].Error)
 	}
 	for _, l := range chosen.List {

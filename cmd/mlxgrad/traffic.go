@@ -68,6 +68,7 @@ type trafficReport struct {
 	Incomplete bool   `json:"incomplete"` // the run was interrupted
 	// WithoutLaunch lists the kernels of the files that have no launch description.
 	WithoutLaunch []string              `json:"without_launch"`
+	Unsupported   []string              `json:"unsupported_kernels"`
 	FailedFiles   []metalsan.FailedFile `json:"failed_files"`
 	Launches      []launchTraffic       `json:"launches"`
 }
@@ -106,9 +107,10 @@ func (c *trafficCommand) run(s cli.Streams) error {
 	}
 	ctx, stop := cli.UntilSignal()
 	defer stop()
-	chosen := c.Launches(func() []metalsan.Launch { return launchesOf(ops.TypicalCases) })
+	chosen := c.Launches(ctx, func() []metalsan.Launch { return launchesOf(ops.TypicalCases) })
 	r := &trafficReport{
 		MLX: sanitizer.MLXVersion, WithoutLaunch: append([]string{}, chosen.Without...),
+		Unsupported: append([]string{}, chosen.Unsupported...),
 		FailedFiles: append([]metalsan.FailedFile{}, chosen.Failed...), Launches: []launchTraffic{},
 	}
 	out := s.Text(c.JSON)
@@ -205,7 +207,7 @@ func (l launchTraffic) String() string {
 // summary returns the end of the text: kernels left out, and the compiler.
 func (r *trafficReport) summary() string {
 	var text strings.Builder
-	text.WriteString(metalsan.LeftOut("counted", r.WithoutLaunch, r.Incomplete, len(r.Launches)))
+	text.WriteString(metalsan.LeftOut("counted", r.WithoutLaunch, r.Unsupported, r.Incomplete, len(r.Launches)))
 	if r.Compiler != "" {
 		fmt.Fprintf(&text, "bytes, as compiled by %s with %s\n", r.Compiler, r.Flags)
 	}

@@ -138,8 +138,11 @@ func (s Spec) Options() []sanitizer.Option {
 	for name, elements := range s.ThreadgroupSizes {
 		options = append(options, shader.ThreadgroupSize(name, elements))
 	}
+	for _, in := range s.Inputs {
+		options = append(options, shader.GivenBuffer(in.Name))
+	}
 	for _, a := range s.Launch.Template {
-		options = append(options, func(k *msl.Kernel) (translate.MLXOption, error) {
+		options = append(options, func(k *msl.Kernel) (translate.Option, error) {
 			if !slices.ContainsFunc(k.Constants, func(c msl.FunctionConstant) bool { return c.Name == a.Name }) {
 				return nil, nil // a template argument
 			}
@@ -150,6 +153,9 @@ func (s Spec) Options() []sanitizer.Option {
 				return shader.FunctionConstant(a.Name, v)(k)
 			case float32:
 				return shader.FunctionConstant(a.Name, v)(k)
+			}
+			if e, ok := a.Value.(sanitizer.Expression); ok {
+				return translate.ConstantValue(a.Name, string(e)), nil
 			}
 			return nil, fmt.Errorf("the function constant %s cannot be %v: write true, false or a number",
 				a.Name, a.Value)
@@ -174,6 +180,11 @@ func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []s
 		}
 		if !slices.Contains(k.Inputs(), in.Name) {
 			return fail("the kernel has no input %s: its inputs are %v", in.Name, k.Inputs())
+		}
+	}
+	for _, a := range s.Launch.Template {
+		if e, ok := a.Value.(sanitizer.Expression); ok && (slices.Contains(k.Inputs(), a.Name) || slices.Contains(k.Outputs(), a.Name)) {
+			return fail("%s=%s: %q is not a dtype: write one of %v", a.Name, e, string(e), sanitizer.DTypes())
 		}
 	}
 	for _, out := range s.OutputNames {

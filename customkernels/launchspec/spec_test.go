@@ -91,7 +91,7 @@ func TestBrokenLaunchDescriptions(t *testing.T) {
 		"threadgroup=":                       `"" is not a number of threads`,
 		"init=zero":                          "write init=NUMBER",
 		"x=":                                 "write DTYPE[SHAPE]",
-		"x=float":                            `"float" is not a dtype: write one of [bool uint8`,
+		"x=float:1":                          `"float" is not a dtype: write one of [bool uint8`,
 		"x=1.5e3":                            "write DTYPE[SHAPE]",
 		"x=threadgroup:":                     `"" is not a number of elements`,
 		"x=threadgroup:0":                    `"0" is not a number of elements: write NAME=threadgroup:ELEMENTS`,
@@ -219,6 +219,7 @@ func TestArgumentsDoNotMatchTheKernel(t *testing.T) {
 	const rest = "scale grid=8 threadgroup=8 T=float32 "
 	for text, part := range map[string]string{
 		"x=float32[8] y=out:float32[8]":                                     "the input factor is missing: add factor=DTYPE[SHAPE]",
+		"x=float factor=float32:2 y=out:float32[8]":                         `"float" is not a dtype: write one of [bool uint8`,
 		"x=float32[8] factor=float32:2 z=float32[8] y=out:float32[8]":       "the kernel has no input z: its inputs are [x factor]",
 		"x=float32[8] factor=float32:2 z=out:float32[8]":                    "the kernel has no output z: its outputs are [y]",
 		"x=float32[8] factor=float32:2 y=float32[8] z=out:float32[8]":       `the kernel writes y: write y=out:`,

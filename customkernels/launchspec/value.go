@@ -75,8 +75,20 @@ func (s *Spec) set(name, value string) (err error) {
 		return nil
 	}
 	in, err := parseInput(name, value)
+	if err != nil && expressionSyntax.MatchString(value) && !isDType(kind) {
+		s.Launch.Template = append(s.Launch.Template, sanitizer.TemplateArg{Name: name, Value: sanitizer.Expression(value)})
+		return nil
+	}
 	s.Inputs = append(s.Inputs, in)
 	return err
+}
+
+// expressionSyntax matches a template argument in Metal's words: a type, function or enumerator.
+var expressionSyntax = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*(<[^\[\]]*>)?$`)
+
+func isDType(name string) bool {
+	_, ok := parseDType(name)
+	return ok
 }
 
 func (s *Spec) addOutput(a Input) {

@@ -67,6 +67,9 @@ func (k *Kernel) threadLimit() (most int, source string) {
 
 // checkTemplate checks the template arguments and returns the type arguments.
 func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
+	if k.loaded.Native != nil {
+		return k.checkNativeTemplate(l)
+	}
 	for _, p := range k.loaded.Parsed.Template {
 		i := slices.IndexFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name })
 		switch {
@@ -79,8 +82,9 @@ func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
 		ok := false
 		switch v := l.Template[i].Value.(type) {
 		case DType:
-			ok = p.Kind == msl.TypeParameter && v.Size() > 0
-			types = append(types, typeArgument{p.Name, v})
+			if ok = p.Kind == msl.TypeParameter && v.Size() > 0; ok {
+				types = append(types, typeArgument{p.Name, dtypes[v].metal, v})
+			}
 		case int:
 			ok = p.Kind == msl.IntParameter || p.Kind == msl.UintParameter && v >= 0
 		case bool:
@@ -97,19 +101,38 @@ func (k *Kernel) checkTemplate(l Launch) (types typeArguments, err error) {
 	return types, nil
 }
 
-// typeArguments are the dtypes of a launch's type parameters.
+// checkNativeTemplate is checkTemplate for a native kernel, whose arguments are texts.
+func (k *Kernel) checkNativeTemplate(l Launch) (types typeArguments, err error) {
+	for _, a := range l.Template {
+		if !slices.ContainsFunc(k.loaded.Parsed.Template, func(p msl.TemplateParameter) bool { return p.Name == a.Name }) {
+			return nil, fmt.Errorf("the kernel has no template parameter %s", a.Name)
+		}
+	}
+	arguments, err := k.loaded.Arguments(l.templateTexts())
+	if err != nil {
+		return nil, err
+	}
+	for i, text := range arguments {
+		if i < len(k.loaded.Parsed.Template) && k.loaded.Parsed.Template[i].Kind == msl.TypeParameter {
+			types = append(types, typeArgument{k.loaded.Parsed.Template[i].Name, text, dtypeOf(text)})
+		}
+	}
+	return types, nil
+}
+
+// typeArguments are the arguments of a launch's type parameters.
 type typeArguments []typeArgument
 
 type typeArgument struct {
-	name  string
-	dtype DType
+	name, text string
+	dtype      DType // Invalid for another type
 }
 
 // elementType returns the dtype that the declaration of a buffer requires, if it requires one.
 func elementType(b *msl.Buffer, types typeArguments) (DType, bool) {
 	for _, t := range types {
 		if t.name == b.Element {
-			return t.dtype, true
+			return t.dtype, t.dtype != Invalid
 		}
 	}
 	d := dtypeOf(b.Element)
@@ -119,6 +142,9 @@ func elementType(b *msl.Buffer, types typeArguments) (DType, bool) {
 func (k *Kernel) checkInput(i int, b *msl.Buffer, a Array, types typeArguments) error {
 	if want, ok := elementType(b, types); ok && a.DType != want {
 		return fmt.Errorf("the input %s is declared %s and must be %v, not %v", b.Name, b.Element, want, a.DType)
+	}
+	if k.loaded.Native != nil {
+		return nil
 	}
 	// MLX passes an array without axes as a reference, and any other as a pointer.
 	scalar := len(a.Shape) == 0

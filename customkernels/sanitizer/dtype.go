@@ -67,6 +67,17 @@ func dtypeOf(element string) DType {
 	return Invalid
 }
 
+// native returns Metal's name of the dtype, such as "bfloat".
+func (d DType) native() string {
+	switch d {
+	case Float16:
+		return "half"
+	case BFloat16:
+		return "bfloat"
+	}
+	return dtypes[d].metal
+}
+
 // String returns MLX's name of the dtype, such as "bfloat16".
 func (d DType) String() string {
 	if int(d) >= len(dtypes) {

@@ -152,7 +152,7 @@ func (s *checkerRun) sites(frames []checker.Frame) []Site {
 	var list []Site
 	for i, frame := range frames {
 		line := frame.Line - translate.HostLineShift
-		at, ok := s.kernel.loaded.Parsed.Locate(s.text, line)
+		at, ok := s.kernel.loaded.Locate(s.text, line, 0)
 		if !ok || i+1 < len(frames) && s.implicit(frame.Function, line) {
 			continue
 		}
@@ -203,7 +203,7 @@ func (s *checkerRun) thread(group, thread int) ThreadID {
 func (s *checkerRun) limitSite() Site {
 	for line, text := range strings.Split(s.source.Source, "\n") {
 		if threadgroupName.MatchString(text) {
-			if at, ok := s.kernel.loaded.Parsed.Locate(s.text, line+1-translate.HostLineShift); ok {
+			if at, ok := s.kernel.loaded.Locate(s.text, line+1-translate.HostLineShift, 0); ok {
 				return Site{at.File, at.Line, s.kernel.loaded.Name}
 			}
 		}

@@ -1,6 +1,7 @@
 package sanitizer
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -33,10 +34,25 @@ type Output struct {
 	DType DType
 }
 
-// A TemplateArg is a template argument: a DType, an int or a bool.
+// A TemplateArg is a template argument: a DType, an int, a bool or, for kernels of LoadNative, an Expression.
 type TemplateArg struct {
 	Name  string
 	Value any
+}
+
+// An Expression is a template argument as Metal writes it: a type such as "float4", a function, an enumerator.
+type Expression string
+
+// templateTexts returns the template arguments in Metal's words, by name.
+func (l Launch) templateTexts() map[string]string {
+	texts := map[string]string{}
+	for _, a := range l.Template {
+		texts[a.Name] = fmt.Sprint(a.Value)
+		if d, ok := a.Value.(DType); ok {
+			texts[a.Name] = d.native()
+		}
+	}
+	return texts
 }
 
 // Launch describes one launch of a kernel.
@@ -98,6 +114,9 @@ func (k *Kernel) FunctionConstants() []string {
 // WithDefaults returns the launch with omitted axes set to 1 and omitted template arguments added.
 func (k *Kernel) WithDefaults(l Launch) Launch {
 	l.Grid, l.Threadgroup = shader.Axes(l.Grid, l.Threadgroup)
+	if k.loaded.Native != nil {
+		return l
+	}
 	for _, p := range k.loaded.Parsed.Template {
 		value := defaultValue(p.Default)
 		if value != nil && !slices.ContainsFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name }) {
@@ -132,11 +151,26 @@ func (k *Kernel) MetalSource(l Launch, inputs ...Array) (string, error) {
 	if err := k.checkBuffers(l, inputs); err != nil {
 		return "", err
 	}
-	return k.text(l, inputs), nil
+	if k.loaded.Native != nil {
+		return "", fmt.Errorf("%s was loaded with LoadNative: MLX generates a source for kernels of Load", k.Name())
+	}
+	return k.text(l, inputs)
 }
 
-// text is MetalSource for a valid launch that includes its defaults.
-func (k *Kernel) text(l Launch, inputs []Array) string {
+// text returns the text of a valid launch that includes its defaults: what MLX generates, or a native kernel's own text.
+func (k *Kernel) text(l Launch, inputs []Array) (string, error) {
+	if k.loaded.Native != nil {
+		arguments, err := k.loaded.Arguments(l.templateTexts())
+		if err != nil {
+			return "", err
+		}
+		return k.loaded.Text(arguments)
+	}
+	return k.mlxText(l, inputs), nil
+}
+
+// mlxText returns the text that MLX generates for a valid launch.
+func (k *Kernel) mlxText(l Launch, inputs []Array) string {
 	template := make([]translate.MLXTemplateArgument, len(k.loaded.Parsed.Template))
 	for i, p := range k.loaded.Parsed.Template {
 		at := slices.IndexFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name })

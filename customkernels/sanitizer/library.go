@@ -1,8 +1,10 @@
 package sanitizer
 
 import (
+	"context"
 	"io/fs"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/preprocess"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
@@ -31,6 +33,24 @@ func Load(fsys fs.FS, name string) (*Library, error) {
 	}
 	return &Library{file}, nil
 }
+
+// NativeOptions are the options of LoadNative, like those of a compiler's command line.
+type NativeOptions = preprocess.Options
+
+// LoadNative reads a Metal shader file to check its kernels as Metal runs them, without MLX. The host's C++ compiler
+// preprocesses the file, so macros may make kernels and select includes. Kernels may have any template parameters.
+// Names of [[host_name("…")]] stand for explicit instantiations. A kernel that cannot run is an error of
+// Library.Kernel only, and a file without a kernel is no error.
+func LoadNative(ctx context.Context, fsys fs.FS, name string, o NativeOptions) (*Library, error) {
+	file, err := shader.LoadNative(ctx, fsys, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{file}, nil
+}
+
+// Problem returns the reason why a kernel cannot run, or nil. Only kernels of LoadNative have one.
+func (l *Library) Problem(name string) error { return l.file.Problem(name) }
 
 // Names returns the names of the kernels in the order of the file.
 func (l *Library) Names() []string { return l.file.Names() }

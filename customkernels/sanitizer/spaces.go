@@ -27,7 +27,7 @@ func (k *Kernel) addressSpaces(ctx context.Context, l Launch, inputs []Array, te
 	found addressSpaceResult, unsupported []string, err error,
 ) {
 	found, err = k.checkSpaces(ctx, text)
-	if err != nil || len(found.findings) == 0 {
+	if err != nil || len(found.findings) == 0 || k.loaded.Native != nil {
 		return found, nil, err
 	}
 	constant := slices.Clone(inputs)
@@ -42,7 +42,11 @@ func (k *Kernel) addressSpaces(ctx context.Context, l Launch, inputs []Array, te
 	if len(unsupported) == 0 {
 		return found, nil, nil
 	}
-	asDeclared, err := k.checkSpaces(ctx, k.text(l, constant))
+	text, err = k.text(l, constant)
+	if err != nil {
+		return found, nil, err
+	}
+	asDeclared, err := k.checkSpaces(ctx, text)
 	if err != nil {
 		return found, nil, err
 	}
@@ -121,7 +125,7 @@ func (k *Kernel) skipReason(text string, err error) string {
 
 // siteOf returns the place of a line of the generated text, or the kernel's name for a line that MLX added.
 func (k *Kernel) siteOf(text string, line int) Site {
-	if at, ok := k.loaded.Parsed.Locate(text, line); ok {
+	if at, ok := k.loaded.Locate(text, line, 0); ok {
 		return Site{File: at.File, Line: at.Line}
 	}
 	return k.site()

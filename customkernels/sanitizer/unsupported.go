@@ -26,6 +26,9 @@ func (k *Kernel) UnsupportedByMLX(l Launch, inputs ...Array) string {
 				"output", b.Name)
 		}
 	}
+	if k.loaded.Native != nil {
+		return strings.Join(reasons, "; ")
+	}
 	for i, b := range k.loaded.Source.Inputs {
 		n := inputs[i].Size()
 		if n < shader.InDevice && k.loaded.Source.Cast[i] && b.Space == msl.Device && !k.loaded.Pads[i] {

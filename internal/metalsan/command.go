@@ -94,7 +94,7 @@ func (c *Command) Validate(args []string) error {
 func (c *Command) Run(s cli.Streams) error {
 	ctx, stop := cli.UntilSignal()
 	defer stop()
-	chosen := c.Launches(c.Own)
+	chosen := c.Launches(ctx, c.Own)
 	r := newReport(c, chosen)
 	out := s.Text(c.JSON, c.SARIF)
 	defer out.Status.End()
@@ -211,6 +211,9 @@ func (c *Command) replay() string {
 	}
 	for _, folder := range c.Include {
 		words = append(words, "--include="+shellQuote(folder))
+	}
+	for _, macro := range c.Define {
+		words = append(words, "--define="+shellQuote(macro))
 	}
 	for _, file := range c.Files {
 		words = append(words, shellQuote(file))

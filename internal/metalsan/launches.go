@@ -28,10 +28,13 @@ type Launch struct {
 // name returns the name that --case matches.
 func (l Launch) name() string { return l.Kernel + " " + l.Label }
 
-// LeftOut returns the end of a report: the kernels without a launch description, and the reason if launches are
-// missing. done is the participle of the command's verb, such as "run". n is the number of launches in the report.
-func LeftOut(done string, withoutLaunch []string, incomplete bool, n int) string {
+// LeftOut returns the end of a report: the kernels without a launch description or that cannot run, and the reason if
+// launches are missing. done is the participle of the command's verb, such as "run". n is the number of launches in the report.
+func LeftOut(done string, withoutLaunch, unsupported []string, incomplete bool, n int) string {
 	var text strings.Builder
+	for _, problem := range unsupported {
+		fmt.Fprintf(&text, "not %s: unsupported: %s\n", done, problem)
+	}
 	for _, name := range withoutLaunch {
 		fmt.Fprintf(&text, "not %s: no launch description: %s\n", done, name)
 	}
@@ -56,19 +59,21 @@ func (f FailedFile) String() string { return fmt.Sprintf("%s: error: not run: %s
 type Chosen struct {
 	List    []Launch
 	Without []string // kernels without a launch description
-	Failed  []FailedFile
+	// Unsupported holds the kernels that cannot run, with the reason.
+	Unsupported []string
+	Failed      []FailedFile
 }
 
 // Add adds the launches of a file. A file that does not load, or a description that does not fit its kernel, is added
 // to Failed.
-func (c *Chosen) Add(file string, include []string, seed uint64) {
+func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions, seed uint64) {
 	fail := func(err error) { c.Failed = append(c.Failed, FailedFile{file, err.Error()}) }
-	files, err := newShaderFiles(file, include)
+	files, err := newShaderFiles(file, o.Include)
 	if err != nil {
 		fail(err)
 		return
 	}
-	lib, err := sanitizer.Load(files, file)
+	lib, err := sanitizer.LoadNative(ctx, files, file, o)
 	if err != nil {
 		fail(err)
 		return
@@ -77,6 +82,9 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 	if err != nil {
 		fail(err)
 		return
+	}
+	if len(lib.Names()) == 0 {
+		c.Unsupported = append(c.Unsupported, file+": the file has no kernel")
 	}
 	described := map[string]bool{}
 	for _, spec := range specs {
@@ -99,6 +107,10 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 				return k.Sanitize(ctx, launch, config, inputs...)
 			},
 			Source: func() (string, error) {
+				k, launch, inputs, err := mlxLaunch(files, file, spec, seed)
+				if err != nil {
+					return "", err
+				}
 				if reason := k.UnsupportedByMLX(launch, inputs...); reason != "" {
 					return "", fmt.Errorf("MLX's custom kernels do not support this launch of %s, but the sanitizer "+
 						"can check it: %s", k.Name(), reason)
@@ -108,16 +120,34 @@ func (c *Chosen) Add(file string, include []string, seed uint64) {
 		})
 	}
 	for _, name := range lib.Names() {
-		if !described[name] {
+		if err := lib.Problem(name); err != nil {
+			c.Unsupported = append(c.Unsupported, fmt.Sprintf("%s: %v", name, err))
+		} else if !described[name] {
 			c.Without = append(c.Without, file+": "+name)
 		}
 	}
+}
+
+// mlxLaunch returns the kernel and arguments of a launch as MLX's custom kernels take them.
+func mlxLaunch(files shaderFiles, file string, spec launchspec.Spec, seed uint64) (
+	k *sanitizer.Kernel, l sanitizer.Launch, inputs []sanitizer.Array, err error,
+) {
+	lib, err := sanitizer.Load(files, file)
+	if err != nil {
+		return nil, l, nil, fmt.Errorf("MLX's custom kernels do not support the file: %w", err)
+	}
+	if k, err = lib.Kernel(spec.Kernel, spec.Options()...); err != nil {
+		return nil, l, nil, err
+	}
+	l, inputs, err = spec.Arguments(k, seed)
+	return k, l, inputs, err
 }
 
 // Flags holds the flags that select launches.
 type Flags struct {
 	Files   []string // shader files with launch descriptions
 	Include []string
+	Define  []string // macros
 	Case    string
 	Seed    uint64
 
@@ -128,13 +158,14 @@ type Flags struct {
 func (f *Flags) Register(c *cobra.Command) {
 	c.ValidArgsFunction = cli.Files("metal")
 	AddInclude(c, &f.Include)
+	c.Flags().StringArrayVarP(&f.Define, "define", "D", nil, "macro `NAME` or NAME=VALUE for the shaders; may be repeated")
 	c.Flags().StringVar(&f.Case, "case", "", "run only launches whose names match this `REGEXP`, such as '^scale |float16'")
 	c.Flags().Uint64Var(&f.Seed, "seed", 1, "seed `S` of the random inputs and thread orders")
 }
 
 // AddInclude adds the flag --include.
 func AddInclude(c *cobra.Command, p *[]string) {
-	c.Flags().StringArrayVar(p, "include", nil,
+	c.Flags().StringArrayVarP(p, "include", "I", nil,
 		"folder `DIR` from which shaders may include files, besides their own folder; may be repeated")
 	if err := c.MarkFlagDirname("include"); err != nil {
 		panic(err) // the flag exists
@@ -169,13 +200,13 @@ func CheckShader(file string) error {
 
 // Launches returns the launches of the files, or of own if there are no files. It keeps only launches that --case
 // matches. Failed files and kernels without a launch description are not filtered.
-func (f *Flags) Launches(own func() []Launch) Chosen {
+func (f *Flags) Launches(ctx context.Context, own func() []Launch) Chosen {
 	var c Chosen
 	if len(f.Files) == 0 {
 		c.List = own()
 	}
 	for _, file := range f.Files {
-		c.Add(file, f.Include, f.Seed)
+		c.Add(ctx, file, sanitizer.NativeOptions{Include: f.Include, Define: f.Define}, f.Seed)
 	}
 	if f.pattern != nil {
 		var picked []Launch

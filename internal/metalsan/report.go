@@ -28,9 +28,11 @@ type Report struct {
 	Portability int `json:"portability"`
 	Unchecked   int `json:"unchecked"`
 	// WithoutLaunch holds the kernels without a launch description.
-	WithoutLaunch []string          `json:"without_launch"`
-	FailedFiles   []FailedFile      `json:"failed_files"`
-	Launches      []sanitizedLaunch `json:"launches"`
+	WithoutLaunch []string `json:"without_launch"`
+	// Unsupported holds the kernels that cannot run, with the reason.
+	Unsupported []string          `json:"unsupported_kernels"`
+	FailedFiles []FailedFile      `json:"failed_files"`
+	Launches    []sanitizedLaunch `json:"launches"`
 
 	groups []findingGroup // of all launches
 }
@@ -87,7 +89,8 @@ func newReport(c *Command, chosen Chosen) *Report {
 	r := &Report{
 		MLX: sanitizer.MLXVersion, Seed: c.Seed, Schedules: c.Schedules, Strict: c.strict(), Replay: c.replay(),
 		WithoutLaunch: append([]string{}, chosen.Without...), FailedFiles: append([]FailedFile{}, chosen.Failed...),
-		Launches: []sanitizedLaunch{}, Errors: len(chosen.Failed),
+		Unsupported: append([]string{}, chosen.Unsupported...),
+		Launches:    []sanitizedLaunch{}, Errors: len(chosen.Failed),
 	}
 	if compiler, err := sanitizer.Compiler(); err == nil {
 		r.Compiler = compiler
@@ -310,7 +313,7 @@ func (r *Report) failed() bool {
 // summary returns the end of the report.
 func (r *Report) summary() string {
 	var text strings.Builder
-	text.WriteString(LeftOut("run", r.WithoutLaunch, r.Incomplete, r.LaunchCount))
+	text.WriteString(LeftOut("run", r.WithoutLaunch, r.Unsupported, r.Incomplete, r.LaunchCount))
 	if r.Errors+r.Portability > 0 {
 		fmt.Fprintf(&text, "replay: %s\n", r.Replay)
 	}

@@ -378,16 +378,21 @@ func (w *rewriter) unqualifiedPointer(first, end int, pointers map[string]bool) 
 // canary inserts a violation at the beginning of the kernel's body. In a template it depends on a template parameter,
 // so that clang reports it only if it instantiates the kernel.
 func (w *rewriter) canary() error {
-	kernel, _, err := w.GeneratedKernel(w.items)
+	kernel, _, err := w.NativeKernel(w.items)
 	if err != nil {
 		return err
 	}
 	value := "metal::mlxg_canary_type<>()"
-	if len(kernel.Template) > 0 {
-		value = "metal::mlxg_canary_value<" + kernel.Template[0].Name + ">()"
-		if kernel.Template[0].Kind == msl.TypeParameter {
-			value = "metal::mlxg_canary_type<" + kernel.Template[0].Name + ">()"
+	for _, p := range kernel.Template {
+		switch {
+		case p.Kind == msl.TypeParameter:
+			value = "metal::mlxg_canary_type<" + p.Name + ">()"
+		case p.Kind != msl.OtherParameter:
+			value = "metal::mlxg_canary_value<" + p.Name + ">()"
+		default:
+			continue
 		}
+		break
 	}
 	w.insert(kernel.BodyPos.Offset, fmt.Sprintf("\n#line 1 %q\n{ __global float* mlxg_canary = %s; }\n#line %d %q\n",
 		canaryKernel, value, kernel.BodyPos.Line, checkedText))

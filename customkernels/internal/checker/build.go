@@ -150,7 +150,7 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 	object := make(chan error, 1)
 	library := filepath.Join(dir, toolchain.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
 	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
-	err = t.RunOnHeaders(ctx, work, name, workerHash(), flags, "-c", "-o", "shader.o", source)
+	err = t.RunOnHeaders(ctx, work, name, metalstd.HeaderOf(text), workerHash(), flags, "-c", "-o", "shader.o", source)
 	if rerr := <-object; err == nil {
 		err = rerr
 	}

@@ -22,6 +22,17 @@ const (
 // HostHeader is the header that a translation unit for the host includes. It includes all others.
 const HostHeader = "metal_host.h"
 
+// NativeHeader is HostHeader without the declarations that MLX puts before a kernel.
+const NativeHeader = "metal_native.h"
+
+// HeaderOf returns the header that a translation unit for the host includes first.
+func HeaderOf(text string) string {
+	if strings.HasPrefix(text, `#include "`+NativeHeader+`"`) {
+		return NativeHeader
+	}
+	return HostHeader
+}
+
 //go:embed common host cuda
 var files embed.FS
 
@@ -77,3 +88,6 @@ func WriteHost(dir string) error {
 	}
 	return nil
 }
+
+// HeaderNames returns Metal's names of the library's headers.
+func HeaderNames() []string { return slices.Clone(aliases) }

@@ -11,6 +11,8 @@ type File struct {
 	Name string
 	// Kernels holds the kernel functions in the order of the file.
 	Kernels []*Kernel
+	// Instances holds the explicit instantiations of kernel templates, of [ParseNative] only.
+	Instances []Instance
 }
 
 // Kernel returns the kernel of this name. The empty name selects the only kernel of a file. If there is no such
@@ -34,8 +36,12 @@ func (f *File) Kernel(name string) (*Kernel, error) {
 type Kernel struct {
 	// Name is the function's name.
 	Name string
+	// HostName is the name of [[host_name("…")]], or else Name.
+	HostName string
 	// Pos is the position of the name.
 	Pos Position
+	// Problem is the reason why the kernel cannot run, of [ParseNative] only.
+	Problem error
 	// Template holds the template parameters in order. It is empty for a plain function.
 	Template []TemplateParameter
 	// Buffers holds the arguments in device and constant memory in the order of the signature.
@@ -65,15 +71,19 @@ type Kernel struct {
 	body       [2]int // the braces
 }
 
+// Structure returns the text that contains the kernel, and the indices of the tokens that enclose its body.
+func (k *Kernel) Structure() (s *Structure, body [2]int) { return k.structure, k.body }
+
 // TemplateKind is the kind of a template parameter.
 type TemplateKind string
 
 // The kinds of template parameters. All integer types except uint have the kind int.
 const (
-	TypeParameter TemplateKind = "typename"
-	IntParameter  TemplateKind = "int"
-	UintParameter TemplateKind = "uint"
-	BoolParameter TemplateKind = "bool"
+	TypeParameter  TemplateKind = "typename"
+	IntParameter   TemplateKind = "int"
+	UintParameter  TemplateKind = "uint"
+	BoolParameter  TemplateKind = "bool"
+	OtherParameter TemplateKind = "other" // a function, an enumerator, a pack: MLX's custom kernels have no such arguments
 )
 
 // TemplateParameter is a template parameter of a kernel.
@@ -118,10 +128,11 @@ func (b *Buffer) Writable() bool { return b.Space == Device && !b.Const }
 
 // ThreadgroupArgument is a threadgroup pointer argument.
 type ThreadgroupArgument struct {
-	Name    string
-	Pos     Position
-	Element string
-	Index   int // n of [[threadgroup(n)]]; -1 if there is none
+	Name      string
+	Pos       Position
+	Element   string
+	Index     int  // n of [[threadgroup(n)]]; -1 if there is none
+	Reference bool // a reference rather than a pointer, in native files
 }
 
 // Attribute is a thread-position argument.

@@ -84,7 +84,7 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 	j, next := s.next(i)
 	refuse := func(format string, args ...any) error { return Errorf(s.Position(t), format, args...) }
 	if wordSplit(s.Text, t, next) {
-		return refuse("the word %s continues after a line continuation; write it on one line", t.Text)
+		return refuse(splitWord, t.Text)
 	}
 	switch {
 	case t.Is("asm") || t.Is("__asm") || t.Is("__asm__"):
@@ -108,7 +108,7 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 		content := strings.Trim(strings.TrimLeft(text.Text, "LuU8R"), `"()`)
 		return s.pragma(t, Tokenize(strings.ReplaceAll(content, `\"`, `"`)))
 	case t.Is("%") && next.Is(":") && next.Offset == t.End():
-		return refuse("%%: stands for # in C++ and is not part of Metal; write #")
+		return refuse(digraph)
 	case s.BeginsDirective(i):
 		switch name, words := s.Directive(i); {
 		case name == "pragma":
@@ -119,6 +119,26 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 	}
 	return nil
 }
+
+// Spliced returns an error if a word continues on the next line, or if a digraph stands for '#'. Both hide a directive
+// from a reader of tokens.
+func (s *Structure) Spliced() error {
+	for i, t := range s.All {
+		_, next := s.next(i)
+		if wordSplit(s.Text, t, next) {
+			return Errorf(s.Position(t), splitWord, t.Text)
+		}
+		if t.Is("%") && next.Is(":") && next.Offset == t.End() {
+			return Errorf(s.Position(t), digraph)
+		}
+	}
+	return nil
+}
+
+const (
+	splitWord = "the word %s continues after a line continuation; write it on one line"
+	digraph   = "%%: stands for # in C++ and is not part of Metal; write #"
+)
 
 // wordSplit reports whether two tokens are one word for a compiler, which joins continued lines first.
 func wordSplit(text string, t, next Token) bool {

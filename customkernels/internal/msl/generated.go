@@ -5,7 +5,16 @@ import "slices"
 // GeneratedKernel returns the kernel of a text that MLX generated, and the template arguments of its instantiation.
 // If the text has several kernels, it is the one that the last instantiation names, or the last one.
 func (s *Structure) GeneratedKernel(items []Item) (*Kernel, []string, error) {
-	p := parser{Structure: s, items: items, file: &File{}}
+	return s.onlyKernel(items, false)
+}
+
+// NativeKernel is [Structure.GeneratedKernel] for a text with one kernel of [ParseNative].
+func (s *Structure) NativeKernel(items []Item) (*Kernel, []string, error) {
+	return s.onlyKernel(items, true)
+}
+
+func (s *Structure) onlyKernel(items []Item, native bool) (*Kernel, []string, error) {
+	p := parser{Structure: s, items: items, file: &File{}, native: native}
 	p.collectMacros()
 	instantiated := s.instantiated(items)
 	chosen := -1
@@ -24,7 +33,10 @@ func (s *Structure) GeneratedKernel(items []Item) (*Kernel, []string, error) {
 		return nil, nil, s.ErrorAt(0, "the text has no kernel; give the complete text that MLX generates")
 	}
 	kernel := p.file.Kernels[0]
-	if len(kernel.Threadgroup) > 0 {
+	if kernel.Problem != nil {
+		return nil, nil, kernel.Problem
+	}
+	if len(kernel.Threadgroup) > 0 && !native {
 		a := kernel.Threadgroup[0]
 		return nil, nil, Errorf(a.Pos, "the threadgroup argument %s has no size; give it one when the kernel is loaded",
 			a.Name)
@@ -44,7 +56,7 @@ func (s *Structure) GeneratedKernel(items []Item) (*Kernel, []string, error) {
 			for _, part := range s.Split(i+2, s.SkipAngles(i+1, it.Last)-1) {
 				arguments = append(arguments, s.Join(part[0], part[1]-1))
 			}
-			if len(arguments) != len(kernel.Template) {
+			if len(arguments) != len(kernel.Template) && !native {
 				return nil, nil, s.ErrorAt(i, "the instantiation gives %d template arguments, the kernel has %d "+
 					"parameters; give each one",
 					len(arguments), len(kernel.Template))

@@ -11,7 +11,7 @@ import (
 type includer struct {
 	fsys  fs.FS
 	text  strings.Builder
-	lines []Position // origin of each line of the text
+	lines []Line // origin of each line of the text
 	files map[string]included
 	count int // branches of conditionals so far
 }
@@ -38,7 +38,7 @@ func readShader(fsys fs.FS, name string) (*Structure, error) {
 
 // begin records the origin of the line that begins here.
 func (in *includer) begin(file string, line, offset int) {
-	in.lines = append(in.lines, Position{File: file, Line: line, Column: 1, Offset: offset})
+	in.lines = append(in.lines, Line{Position: Position{File: file, Line: line, Column: 1, Offset: offset}})
 }
 
 // paste adds a file that is included within the given branches of conditionals. Branch 0 is the body of an include

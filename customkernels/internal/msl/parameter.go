@@ -47,6 +47,8 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 			pointer, reference = t.Is("*"), t.Is("&")
 		case t.Is("="):
 			return p.ErrorAt(i, "a kernel's argument cannot have a default value; remove it")
+		case t.Is("[") && p.native && !pointer && !reference && len(words) > 1:
+			pointer, i = true, p.Match[i]
 		case t.Is("["):
 			return p.ErrorAt(i, "an array of arguments is not supported; declare an argument for each buffer")
 		case t.Is("<"):
@@ -164,10 +166,12 @@ func (p *parser) bufferArgument(k *Kernel, name int, b Buffer, spaces []Token, a
 		switch {
 		case kind == "buffer" && space != "threadgroup", kind == "threadgroup" && space == "threadgroup":
 			n, ok := p.integer(a[0]+2, a[1]-2)
-			if !ok {
+			if !ok && !p.native {
 				return p.ErrorAt(a[0], "[[%s(n)]] needs a number for n", kind)
 			}
-			index = n
+			if ok {
+				index = n
+			}
 		case kind == "function_constant", kind == "maybe_unused":
 		default:
 			return p.ErrorAt(a[0], "the attribute %s does not fit the %s argument %s; use [[%s(n)]]", kind, space, text,
@@ -177,10 +181,12 @@ func (p *parser) bufferArgument(k *Kernel, name int, b Buffer, spaces []Token, a
 	switch {
 	case space == "thread":
 		return Errorf(p.Position(spaces[0]), "a kernel's argument cannot be in thread memory; use device or constant")
-	case space == "threadgroup" && b.Reference:
+	case space == "threadgroup" && b.Reference && !p.native:
 		return Errorf(p.Position(spaces[0]), "a threadgroup argument must be a pointer")
 	case space == "threadgroup":
-		k.Threadgroup = append(k.Threadgroup, ThreadgroupArgument{text, p.Position(p.Tokens[name]), b.Element, index})
+		k.Threadgroup = append(k.Threadgroup, ThreadgroupArgument{
+			text, p.Position(p.Tokens[name]), b.Element, index, b.Reference,
+		})
 	default:
 		b.Pos, b.Space, b.Index = p.Position(p.Tokens[name]), AddressSpace(space), index
 		b.Const = b.Const || b.Space == Constant
@@ -274,7 +280,7 @@ func (p *parser) number(k *Kernel) error {
 			}
 		}
 	}
-	if len(k.Outputs()) == 0 {
+	if len(k.Outputs()) == 0 && !p.native {
 		return Errorf(k.Pos, "the kernel %s has no output; give it a device pointer that is not const", k.Name)
 	}
 	return nil

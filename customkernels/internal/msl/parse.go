@@ -35,15 +35,46 @@ func Parse(fsys fs.FS, filename string) (*File, error) {
 	if err := p.parse(); err != nil {
 		return nil, err
 	}
+	for _, k := range p.file.Kernels {
+		p.header(k)
+	}
 	return p.file, nil
 }
 
-// parser is the state of [Parse].
+// ParseNative reads the preprocessed text of a shader file, for running its kernels as Metal would. It accepts what
+// MLX's custom kernels cannot express: any template parameter, references to threadgroup memory, arrays of arguments,
+// kernels without an output. A kernel that cannot run has a Problem and does not stop the others. A file without a
+// kernel is no error.
+func ParseNative(s *Structure) (*File, error) {
+	items, err := s.Items()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.forbidden(items); err != nil {
+		return nil, err
+	}
+	p := parser{Structure: s, items: items, file: &File{Name: s.file}, native: true}
+	if err := p.parse(); err != nil {
+		return nil, err
+	}
+	p.instances()
+	var all Kernel
+	for _, it := range items {
+		p.functionConstant(&all, it)
+	}
+	for _, k := range p.file.Kernels {
+		k.Constants = all.Constants
+	}
+	return p.file, nil
+}
+
+// parser is the state of [Parse] and [ParseNative].
 type parser struct {
 	*Structure
 	items  []Item
 	file   *File
 	macros map[string]string // object-like macros that expand to one token
+	native bool              // set by ParseNative
 }
 
 func (p *parser) parse() error {
@@ -68,17 +99,17 @@ func (p *parser) parse() error {
 		}
 	}
 	for _, it := range prototypes {
+		if p.native {
+			break
+		}
 		name := p.At(it.Params - 1)
 		if !slices.ContainsFunc(p.file.Kernels, func(k *Kernel) bool { return k.Name == name.Text }) {
 			return p.ErrorAt(it.Params-1, "the kernel %s has no body; add one in braces", name.Text)
 		}
 	}
-	if len(p.file.Kernels) == 0 {
+	if len(p.file.Kernels) == 0 && !p.native {
 		return p.ErrorAt(0, "the file has no kernel; write a function such as \"kernel void f(device float* x "+
 			"[[buffer(0)]]) { … }\"")
-	}
-	for _, k := range p.file.Kernels {
-		p.header(k)
 	}
 	return nil
 }
@@ -95,20 +126,31 @@ func (p *parser) collectMacros() {
 	}
 }
 
-// kernel reads one kernel function.
+// kernel adds one kernel function to the file. A native file keeps a kernel with a problem.
 func (p *parser) kernel(it Item) error {
 	k := &Kernel{structure: p.Structure, Namespaces: it.Namespaces, body: [2]int{it.Open, it.Last}}
 	name := p.At(it.Params - 1)
 	if name.Kind != Identifier {
 		return p.ErrorAt(it.Params-1, "the kernel has no name; write \"kernel void name(…)\"")
 	}
-	k.Name, k.Pos = name.Text, p.Position(name)
+	k.Name, k.Pos, k.HostName = name.Text, p.Position(name), name.Text
 	for _, other := range p.file.Kernels {
-		if other.Name == k.Name {
+		if other.Name == k.Name && !p.native {
 			return p.ErrorAt(it.Params-1, "the kernel %s is defined twice, first at %s; give each its own name", k.Name,
 				other.Pos)
 		}
 	}
+	err := p.signature(k, it)
+	if err != nil && !p.native {
+		return err
+	}
+	k.Problem = err
+	p.file.Kernels = append(p.file.Kernels, k)
+	return nil
+}
+
+// signature reads the kernel of an item.
+func (p *parser) signature(k *Kernel, it Item) error {
 	if err := p.kernelSpecifiers(k, it); err != nil {
 		return err
 	}
@@ -134,7 +176,6 @@ func (p *parser) kernel(it Item) error {
 	k.BodyPos = p.Position(open)
 	k.BodyPos.Offset++
 	k.BodyPos.Column++
-	p.file.Kernels = append(p.file.Kernels, k)
 	return nil
 }
 
@@ -146,6 +187,9 @@ func (p *parser) kernelSpecifiers(k *Kernel, it Item) error {
 			switch t := p.Tokens[i]; {
 			case p.IsAttribute(i):
 				for j := i; j < p.Match[i]; j++ {
+					if p.native && p.Tokens[j].Is("host_name") {
+						k.HostName = p.hostName(j)
+					}
 					if p.Tokens[j].Is("max_total_threads_per_threadgroup") && p.At(j+1).Is("(") {
 						n, ok := p.integer(j+2, p.Match[j+1]-1)
 						if ok && (n < 1 || n > 1024) {
@@ -160,6 +204,7 @@ func (p *parser) kernelSpecifiers(k *Kernel, it Item) error {
 			case t.Is("__attribute__") && p.At(i+1).Is("("):
 				i = p.Match[i+1]
 			case t.Is("kernel") || t.Is("static") || t.Is("inline") || t.Is("extern") || t.Kind == String:
+			case t.Is("constexpr") && p.native:
 			case t.Kind == Identifier && strings.ToUpper(t.Text) == t.Text: // a macro
 			default:
 				return p.ErrorAt(i, "unexpected %q in a kernel's declaration; write \"kernel void %s(…)\"", t.Text, k.Name)
@@ -196,6 +241,10 @@ func (p *parser) template(k *Kernel, it Item) error {
 		return p.ErrorAt(it.Header, "a kernel can have only one list of template parameters")
 	}
 	for _, part := range p.Split(it.Header+1, it.Start-1) {
+		if p.native && !p.launchable(part) {
+			k.Template = append(k.Template, p.otherParameter(part))
+			continue
+		}
 		first, end := part[0], part[1]
 		equal := end
 		for i := first; i < end; i++ {

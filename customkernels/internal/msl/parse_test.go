@@ -235,7 +235,7 @@ kernel void f(
 	require.Equal(t, []bool{true, false}, []bool{k.Buffers[0].Coherent, k.Buffers[1].Coherent})
 	require.Equal(t, "shared", k.Threadgroup[0].Name)
 	require.Equal(t, 1, k.Threadgroup[0].Index)
-	require.Equal(t, ThreadgroupArgument{"more", k.Threadgroup[1].Pos, "half", -1}, k.Threadgroup[1])
+	require.Equal(t, ThreadgroupArgument{"more", k.Threadgroup[1].Pos, "half", -1, false}, k.Threadgroup[1])
 	var types []string
 	for _, a := range k.Attributes {
 		types = append(types, a.Type)

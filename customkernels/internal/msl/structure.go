@@ -9,17 +9,17 @@ import (
 type Structure struct {
 	file     string
 	Text     string
-	lines    []Position // origin of each line of the text; nil if the text is the file
-	All      []Token    // every token, including comments and directives
-	Excluded []bool     // for each of All, whether the preprocessor excludes it
-	Tokens   []Token    // tokens outside of comments, directives and excluded branches
-	Match    []int      // for each of Tokens, the index of the matching bracket; -1 for other tokens
+	lines    []Line  // origin of each line of the text; nil if the text is the file
+	All      []Token // every token, including comments and directives
+	Excluded []bool  // for each of All, whether the preprocessor excludes it
+	Tokens   []Token // tokens outside of comments, directives and excluded branches
+	Match    []int   // for each of Tokens, the index of the matching bracket; -1 for other tokens
 }
 
 // NewStructure tokenizes a text and matches its brackets. It leaves out branches that the text itself excludes from
 // preprocessing. If the branches of an undecided conditional unbalance the brackets, only the first branch counts.
 // lines holds the origin of each line of the text; nil means the file itself.
-func NewStructure(file, text string, lines []Position) (*Structure, error) {
+func NewStructure(file, text string, lines []Line) (*Structure, error) {
 	s := &Structure{file: file, Text: text, lines: lines, All: Tokenize(text)}
 	off, later, err := s.conditionals(&conditions{})
 	if err != nil {
@@ -40,6 +40,16 @@ func NewStructure(file, text string, lines []Position) (*Structure, error) {
 	return nil, err
 }
 
+// NewTokens returns the tokens of a file, without matched brackets: only All, and Excluded with no token excluded.
+func NewTokens(file, text string) *Structure {
+	s := &Structure{file: file, Text: text, All: Tokenize(text)}
+	s.Excluded = make([]bool, len(s.All))
+	return s
+}
+
+// File returns the name of the file.
+func (s *Structure) File() string { return s.file }
+
 // Kept returns the tokens that the preprocessor may keep, including comments and directives.
 func (s *Structure) Kept() []Token {
 	var kept []Token
@@ -56,9 +66,7 @@ func (s *Structure) Position(t Token) Position {
 	if s.lines == nil {
 		return Position{File: s.file, Offset: t.Offset, Line: t.Line, Column: t.Column}
 	}
-	at := s.lines[t.Line-1]
-	at.Column, at.Offset = t.Column, at.Offset+t.Column-1
-	return at
+	return s.lines[t.Line-1].at(t.Column)
 }
 
 // origin returns the origin of a line of the text.
@@ -67,6 +75,17 @@ func (s *Structure) origin(line int) Position {
 		return Position{File: s.file, Line: line}
 	}
 	return Position{File: s.lines[line-1].File, Line: s.lines[line-1].Line}
+}
+
+// Origin returns the position in the shader's files of a line and column of the text. ok is false outside of the text.
+func (s *Structure) Origin(line, column int) (at Position, ok bool) {
+	switch {
+	case line < 1, s.lines != nil && line > len(s.lines):
+		return Position{}, false
+	case s.lines == nil:
+		return Position{File: s.file, Line: line, Column: column}, line <= 1+strings.Count(s.Text, "\n")
+	}
+	return s.lines[line-1].at(column), true
 }
 
 // At returns the token at an index. It is empty outside of the text.

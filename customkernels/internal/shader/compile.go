@@ -11,8 +11,11 @@ import (
 )
 
 // Compile calls compile with source, the C++ translation of text, and returns its result. If the compiler finds no
-// common type for the two values of a conditional operator, Compile converts the values and calls compile again.
-func Compile[P any](text string, source *translate.HostSource, compile func(source string) (P, error)) (P, error) {
+// common type for the two values of a conditional operator, Compile converts the values and calls compile again, with
+// the translation that host returns.
+func Compile[P any](text string, source *translate.HostSource,
+	host func(text string, conditionals ...int) (*translate.HostSource, error), compile func(source string) (P, error),
+) (P, error) {
 	var lines []int
 	for {
 		p, err := compile(source.Source)
@@ -29,7 +32,7 @@ func Compile[P any](text string, source *translate.HostSource, compile func(sour
 		if len(lines) == known {
 			return p, err
 		}
-		if source, _ = translate.Host(text, lines...); source == nil {
+		if source, _ = host(text, lines...); source == nil {
 			return p, err
 		}
 	}

@@ -16,8 +16,7 @@ import (
 func (k *Kernel) MapParseError(text string, err error) error {
 	var problem *msl.Error
 	if errors.As(err, &problem) {
-		if at, ok := k.Parsed.Locate(text, problem.Line); ok {
-			at.Column = problem.Column
+		if at, ok := k.Locate(text, problem.Line, problem.Column); ok {
 			return &msl.Error{Position: at, Message: problem.Message}
 		}
 	}
@@ -40,14 +39,14 @@ func (k *Kernel) MapCompilerError(text string, err error) error {
 	var lines []string
 	for _, m := range compilerLine.FindAllStringSubmatch(refused.Output, -1) {
 		line, _ := strconv.Atoi(m[1])
-		if at, ok := k.Parsed.Locate(text, line-translate.HostLineShift); ok {
-			lines = append(lines, fmt.Sprintf("%s:%d:%s: "+
-				"%s", at.File, at.Line, m[2], inMetal(m[3], text, line-translate.HostLineShift, m[2])))
+		column, _ := strconv.Atoi(m[2])
+		if at, ok := k.Locate(text, line-translate.HostLineShift, column); ok {
+			lines = append(lines, fmt.Sprintf("%s: %s", at, inMetal(m[3], text, line-translate.HostLineShift, m[2])))
 		}
 	}
 	for _, m := range nvrtcLine.FindAllStringSubmatch(refused.Output, -1) {
 		line, _ := strconv.Atoi(m[1])
-		if at, ok := k.Parsed.Locate(text, line); ok {
+		if at, ok := k.Locate(text, line, 0); ok {
 			lines = append(lines, fmt.Sprintf("%s:%d: %s", at.File, at.Line, m[2]))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 type File struct {
 	name   string
 	parsed *msl.File
+	native bool // see LoadNative
 }
 
 // Load reads and parses a shader file of a file system.
@@ -25,16 +26,17 @@ func Load(fsys fs.FS, name string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{name, parsed}, nil
+	return &File{name: name, parsed: parsed}, nil
 }
 
-// Names returns the names of the kernels in the order of the file.
-func (f *File) Names() []string {
-	names := make([]string, len(f.parsed.Kernels))
-	for i, k := range f.parsed.Kernels {
-		names[i] = k.Name
-	}
-	return names
+// Names returns the names of the kernels in the order of the file. Explicit instantiations of a native file take the
+// place of their templates.
+func (f *File) Names() []string { return f.parsed.Names() }
+
+// Problem returns the reason why a kernel of a native file cannot run, or nil.
+func (f *File) Problem(name string) error {
+	_, _, err := f.parsed.Find(name)
+	return err
 }
 
 // A Kernel is a kernel function with the values of its options.
@@ -45,38 +47,49 @@ type Kernel struct {
 	Source translate.MLXSource
 	Pads   []bool // for each input, whether small arrays are padded, so that MLX passes them in device memory
 	ID     string // the name and a digest of the source, since MLX caches kernels by name
+	// Native is set for a kernel of LoadNative. Source then holds its buffers only.
+	Native *native
 }
 
 // Kernel returns a function of the file. The empty name stands for the only function.
 func (f *File) Kernel(name string, options ...Option) (*Kernel, error) {
+	if f.native {
+		return f.nativeKernel(name, options)
+	}
 	parsed, err := f.parsed.Kernel(name)
 	if err != nil {
 		return nil, err
 	}
-	fail := func(err error) error { return fmt.Errorf("%s: %s: %w", parsed.Pos, parsed.Name, err) }
-	var values []translate.MLXOption
-	for _, o := range options {
-		v, err := o(parsed)
-		if err != nil {
-			return nil, fail(err)
-		}
-		if v != nil {
-			values = append(values, v)
-		}
+	values, err := applied(parsed, options)
+	if err != nil {
+		return nil, err
 	}
 	source := translate.MLX(parsed, values...)
 	if len(source.Unsized) > 0 {
-		return nil, fail(fmt.Errorf("the threadgroup argument %s has no size: give it one with ThreadgroupSize, or "+
-			"as %[1]s=threadgroup:ELEMENTS in a launch description", source.Unsized[0]))
+		return nil, unsized(parsed, source.Unsized[0])
 	}
 	if len(source.Unset) > 0 {
-		return nil, fail(fmt.Errorf("the function constant %s has no value: give it one with FunctionConstant, or as "+
-			"%[1]s=VALUE in a launch description", source.Unset[0]))
+		return nil, unset(parsed, source.Unset[0])
 	}
 	return &Kernel{
 		Name: parsed.Name, File: f.name, Parsed: parsed, Source: source, Pads: pads(parsed, source.Inputs),
 		ID: parsed.Name + "_" + Digest(source.Header, source.Body)[:8],
 	}, nil
+}
+
+// applied returns the values that the options set for a kernel.
+func applied(k *msl.Kernel, options []Option) ([]translate.Option, error) {
+	var values []translate.Option
+	for _, o := range options {
+		v, err := o(k)
+		if err != nil {
+			return nil, kernelError(k, err)
+		}
+		if v != nil {
+			values = append(values, v)
+		}
+	}
+	return values, nil
 }
 
 // Digest returns a short hash of texts.

@@ -11,12 +11,12 @@ import (
 
 // An Option sets a value that the function's source leaves open, for [File.Kernel]. It returns nil if it does not apply
 // to the function.
-type Option func(*msl.Kernel) (translate.MLXOption, error)
+type Option func(*msl.Kernel) (translate.Option, error)
 
 // ThreadgroupSize sets the number of elements of a [[threadgroup(n)]] argument. MLX has no such arguments, so the
 // kernel declares a threadgroup array of this size instead.
 func ThreadgroupSize(argument string, elements int) Option {
-	return func(k *msl.Kernel) (translate.MLXOption, error) {
+	return func(k *msl.Kernel) (translate.Option, error) {
 		if !slices.ContainsFunc(k.Threadgroup, func(a msl.ThreadgroupArgument) bool { return a.Name == argument }) {
 			return nil, fmt.Errorf("there is no threadgroup argument %s to size", argument)
 		}
@@ -30,7 +30,7 @@ func ThreadgroupSize(argument string, elements int) Option {
 
 // FunctionConstant sets the value of the [[function_constant(n)]] called name.
 func FunctionConstant[T bool | int | float32](name string, value T) Option {
-	return func(k *msl.Kernel) (translate.MLXOption, error) {
+	return func(k *msl.Kernel) (translate.Option, error) {
 		if !slices.ContainsFunc(k.Constants, func(c msl.FunctionConstant) bool { return c.Name == name }) {
 			return nil, fmt.Errorf("there is no function constant %s to set", name)
 		}
@@ -41,4 +41,9 @@ func FunctionConstant[T bool | int | float32](name string, value T) Option {
 		}
 		return translate.ConstantValue(name, text), nil
 	}
+}
+
+// GivenBuffer marks a buffer as given by the launch, if MLX would otherwise add it, such as x_shape of the input x.
+func GivenBuffer(name string) Option {
+	return func(*msl.Kernel) (translate.Option, error) { return translate.GivenBuffer(name), nil }
 }

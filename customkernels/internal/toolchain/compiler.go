@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/internal/cxx"
 	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
 )
@@ -159,7 +160,7 @@ func libraries() []string {
 // the compiler's messages contain no folder.
 func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string) error {
 	args := append([]string{"-o", out, source}, libraries()...)
-	return (&Toolchain{c}).RunOnHeaders(ctx, dir, kernel, "", c.flags(), args...)
+	return (&Toolchain{c}).RunOnHeaders(ctx, dir, kernel, metalstd.HostHeader, "", c.flags(), args...)
 }
 
 // queryVersion returns the first line of the compiler's version.

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
 // precompiled holds the folder and key of the headers that this process has tried to precompile. It tries once for
@@ -33,21 +31,23 @@ func (v verifiedHeaders) unchanged() bool {
 }
 
 // RunOnHeaders runs the compiler like Run, with flags and args. work is a work folder of the cache with the headers and
-// a kernel whose first include is metal_host.h. more identifies headers in addition to package metalstd's.
+// a kernel whose first include is header. more identifies headers in addition to package metalstd's.
 //
 // g++ spends half of its time reading headers. So the cache holds them precompiled: 30 to 50 MB for each compiler and
 // set of flags. The first kernel precompiles them, which takes three times as long as compiling a kernel. g++ finds
 // precompiled headers beside the plain ones. This is only an optimization: on any failure g++ reads the plain headers.
 // Clang always reads the plain headers: it needs an option for precompiled ones, and would save only a quarter of the
 // time.
-func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string, flags []string, args ...string) error {
+func (t *Toolchain) RunOnHeaders(
+	ctx context.Context, work, kernel, header, more string, flags []string, args ...string,
+) error {
 	args = slices.Concat(flags, []string{"-I."}, args)
 	if t.Clang() {
 		return t.Run(ctx, work, kernel, args...)
 	}
-	dir, key := filepath.Dir(work), Hash(append([]string{t.Key(), more}, flags...)...)
-	path, err := t.precompiledHeaders(ctx, dir, key, work, kernel, flags)
-	link := filepath.Join(work, metalstd.HostHeader+".gch")
+	dir, key := filepath.Dir(work), Hash(append([]string{t.Key(), header, more}, flags...)...)
+	path, err := t.precompiledHeaders(ctx, dir, key, work, kernel, header, flags)
+	link := filepath.Join(work, header+".gch")
 	linked := err == nil && os.Symlink(filepath.Join("..", filepath.Base(path)), link) == nil
 	err = t.Run(ctx, work, kernel, args...)
 	var refused *CompileError
@@ -63,7 +63,7 @@ func (t *Toolchain) RunOnHeaders(ctx context.Context, work, kernel, more string,
 // precompiledHeaders returns the path of the precompiled headers with the key in dir. If they are missing or damaged,
 // it makes them.
 func (t *Toolchain) precompiledHeaders(
-	ctx context.Context, dir, key, work, kernel string, flags []string,
+	ctx context.Context, dir, key, work, kernel, header string, flags []string,
 ) (string, error) {
 	at := filepath.Join(dir, key)
 	if v, ok := verified.Load(at); ok && v.(verifiedHeaders).unchanged() {
@@ -77,8 +77,7 @@ func (t *Toolchain) precompiledHeaders(
 	out := filepath.Join(work, "precompiled")
 	defer os.Remove(out)
 	if err := t.Run(ctx, work, kernel, slices.Concat(flags, []string{
-		"-I.", "-x", "c++-header", "-o",
-		out, metalstd.HostHeader,
+		"-I.", "-x", "c++-header", "-o", out, header,
 	})...); err != nil {
 		return "", err
 	}

@@ -138,6 +138,6 @@ func TestPrecompiledHeadersAreUsed(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(work, metalstd.HostHeader), []byte("#error read as text\n"), 0o600))
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(work, "a.cpp"), []byte(source(t, "copy")), 0o600))
-		require.NoError(t, toolchain.RunOnHeaders(t.Context(), work, "a", "", toolchain.c.flags(), "-o", "a.so", "a.cpp"))
+		require.NoError(t, toolchain.RunOnHeaders(t.Context(), work, "a", "metal_host.h", "", toolchain.c.flags(), "-o", "a.so", "a.cpp"))
 	}
 }

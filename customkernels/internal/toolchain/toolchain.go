@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"slices"
 	"strings"
@@ -57,7 +58,18 @@ func (t *Toolchain) Key() string {
 // is a *CompileError. A compiler that runs for ten minutes is killed.
 func (t *Toolchain) Run(ctx context.Context, dir, kernel string, args ...string) error {
 	var output bytes.Buffer
-	err := t.c.run(ctx, compilerLimit, dir, &output, &output, args...)
+	return t.output(t.c.run(ctx, compilerLimit, dir, &output, &output, args...), kernel, &output)
+}
+
+// Preprocess runs the compiler in dir with the arguments of a preprocessor, and writes its output to stdout. If the
+// compiler rejects the text, the error is a *CompileError.
+func (t *Toolchain) Preprocess(ctx context.Context, dir, file string, stdout io.Writer, args ...string) error {
+	var messages bytes.Buffer
+	return t.output(t.c.run(ctx, compilerLimit, dir, stdout, &messages, args...), file, &messages)
+}
+
+// output returns the error of a compiler's run that wrote messages.
+func (t *Toolchain) output(err error, kernel string, output *bytes.Buffer) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return &CompileError{Kernel: kernel, Compiler: t.String(), Output: output.String()}

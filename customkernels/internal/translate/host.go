@@ -19,6 +19,10 @@ type HostSource struct {
 	// Buffers holds the kernel's buffers in the order of their numbers, in which mlxgrad_entry takes them. A missing
 	// number has an entry with an empty name.
 	Buffers []HostBuffer
+	// ThreadgroupArguments names the threadgroup arguments of a native kernel. Their variables have the numbers from
+	// Variables on, the number of the kernel's own threadgroup variables.
+	ThreadgroupArguments []string
+	Variables            int
 	// NeedsFibers is set if the text may contain a barrier, a SIMD-group or quad-group operation, or threadgroup
 	// memory. The threads of a threadgroup then run as fibers.
 	NeedsFibers bool
@@ -89,6 +93,7 @@ type rewriter struct {
 	// dynamicMemory is set if threadgroup variables lie in CUDA's dynamic shared memory.
 	dynamicMemory bool
 	edits         msl.Edits
+	variables     int // threadgroup variables
 	// dropped holds the first tokens of the items that the step overloads removed.
 	dropped map[int]bool
 	// words maps the offset of each changed token to its replacement, which is "" for a removed token.

@@ -27,6 +27,7 @@ func (h *rewriter) threadgroupVariables() error {
 	if err != nil {
 		return err
 	}
+	h.variables = len(variables)
 	kernel, end := -1, "0" // the kernel of the previous variable, and the end of that variable
 	for id, v := range variables {
 		kind := fmt.Sprintf("%stg_type_%d", msl.Prefix, id)

@@ -34,29 +34,50 @@ type MLXSource struct {
 	// casts the others back to their plain types.
 	AtomicOutputs bool
 	// Unsized and Unset name the threadgroup arguments and the function constants that still need a value (see
-	// [MLXOption]).
+	// [Values]).
 	Unsized, Unset []string
 }
 
-// MLXOption gives [MLX] a value that MLX's custom-kernel interface has no parameter for.
-type MLXOption func(*mlxWriter)
+// Values holds the values that a kernel's text leaves open and that MLX's custom-kernel interface has no parameter for.
+type Values struct {
+	Sizes     map[string]int    // elements of each [[threadgroup(n)]] argument
+	Constants map[string]string // expressions such as "true" or "16"
+	// Given names the buffers that the launch gives although MLX would add them, such as x_shape of the input x.
+	Given map[string]bool
+}
+
+// NewValues returns the values that the options set.
+func NewValues(options ...Option) Values {
+	v := Values{Sizes: map[string]int{}, Constants: map[string]string{}, Given: map[string]bool{}}
+	for _, o := range options {
+		o(v)
+	}
+	return v
+}
+
+// Option sets one of the [Values].
+type Option func(Values)
 
 // ThreadgroupSize sets the number of elements of a [[threadgroup(n)]] argument.
-func ThreadgroupSize(argument string, elements int) MLXOption {
-	return func(w *mlxWriter) { w.sizes[argument] = elements }
+func ThreadgroupSize(argument string, elements int) Option {
+	return func(v Values) { v.Sizes[argument] = elements }
 }
 
 // ConstantValue sets the value of a function constant, an expression such as "true" or "16".
-func ConstantValue(name, value string) MLXOption {
-	return func(w *mlxWriter) { w.values[name] = value }
+func ConstantValue(name, value string) Option {
+	return func(v Values) { v.Constants[name] = value }
+}
+
+// GivenBuffer marks a buffer as given by the launch.
+func GivenBuffer(name string) Option {
+	return func(v Values) { v.Given[name] = true }
 }
 
 // mlxWriter holds the state of [MLX].
 type mlxWriter struct {
 	*msl.Kernel
+	values Values
 	source MLXSource
-	sizes  map[string]int
-	values map[string]string
 	words  map[string]bool // identifiers of the body, including directives
 	passed map[string]bool // identifiers that are a complete argument of a call
 	bare   map[string]bool // identifiers that occur without an index
@@ -76,13 +97,10 @@ const castConst = "template <typename V> const device V* mlxg_cast_const(const d
 
 // MLX returns the kernel in the form of MLX's custom-kernel interface. The result depends only on the kernel and the
 // options.
-func MLX(k *msl.Kernel, options ...MLXOption) MLXSource {
+func MLX(k *msl.Kernel, options ...Option) MLXSource {
 	w := mlxWriter{
-		Kernel: k, sizes: map[string]int{}, values: map[string]string{}, words: map[string]bool{},
-		passed: map[string]bool{}, bare: map[string]bool{},
-	}
-	for _, o := range options {
-		o(&w)
+		Kernel: k, values: NewValues(options...), words: map[string]bool{}, passed: map[string]bool{},
+		bare: map[string]bool{},
 	}
 	body := msl.Tokenize(k.Body)
 	for i, t := range body {
@@ -253,7 +271,7 @@ func (w *mlxWriter) bind(format string, args ...any) {
 // threadgroup declares arrays for the threadgroup arguments.
 func (w *mlxWriter) threadgroup() {
 	for _, a := range w.Threadgroup {
-		elements, ok := w.sizes[a.Name]
+		elements, ok := w.values.Sizes[a.Name]
 		if !ok {
 			w.source.Unsized = append(w.source.Unsized, a.Name)
 			continue
@@ -331,7 +349,7 @@ func (w *mlxWriter) finish() {
 func (w *mlxWriter) constants() string {
 	header := w.Header
 	for _, c := range slices.Backward(w.Constants) {
-		value, ok := w.values[c.Name]
+		value, ok := w.values.Constants[c.Name]
 		if !ok && w.queriesConstant(c.Name) {
 			value, ok = c.Type+"(0)", true
 		}
@@ -372,7 +390,7 @@ func (w *mlxWriter) queriesConstant(name string) bool {
 // function constants are ordinary constants, for which Metal does not define the query.
 func (w *mlxWriter) resolveQueries(text string) string {
 	return definedQuery.ReplaceAllStringFunc(text, func(query string) string {
-		_, ok := w.values[definedQuery.FindStringSubmatch(query)[1]]
+		_, ok := w.values.Constants[definedQuery.FindStringSubmatch(query)[1]]
 		return strconv.FormatBool(ok) + strings.Repeat("\n", strings.Count(query, "\n"))
 	})
 }

@@ -55,7 +55,7 @@ func TestMLX(t *testing.T) {
 		template   string
 		names      []string
 		atomic     bool
-		options    []MLXOption
+		options    []Option
 		unsized    []string
 	}{
 		{
@@ -186,7 +186,7 @@ func TestMLX(t *testing.T) {
 		{
 			name: "threadgroup arguments", parameters: "device float* y, threadgroup float* a [[threadgroup(0)]], " +
 				"threadgroup half4* b",
-			options:  []MLXOption{ThreadgroupSize("b", 64)},
+			options:  []Option{ThreadgroupSize("b", 64)},
 			prologue: "threadgroup half4 mlxg_b[64]; threadgroup half4* b = mlxg_b;", outputs: []string{"y"},
 			unsized: []string{"a"},
 		},

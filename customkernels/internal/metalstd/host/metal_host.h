@@ -5,6 +5,7 @@
 #ifndef METAL_HOST_H
 #define METAL_HOST_H
 
+#include "metal_arguments.h"
 #include "metal_atomic.h"
 #include "metal_convert.h"
 #include "metal_math.h"

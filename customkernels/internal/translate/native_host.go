@@ -1,0 +1,118 @@
+package translate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+)
+
+// HostNative rewrites the text of [Native] into C++ for the checker, as [Host] does for MLX's text. sizes holds the
+// numbers of elements of the threadgroup arguments.
+func HostNative(text string, sizes map[string]int, conditionals ...int) (*HostSource, error) {
+	h, err := rewrite(text, Unroll, false)
+	if err != nil {
+		return nil, err
+	}
+	h.conditionals(conditionals)
+	kernel, arguments, err := h.NativeKernel(h.items)
+	if err != nil {
+		return nil, err
+	}
+	out := &HostSource{KernelName: kernel.Name, NeedsFibers: h.needsFibers()}
+	if out.Buffers, err = hostBuffers(kernel); err != nil {
+		return nil, err
+	}
+	ending, scope, _ := h.wrap()
+	header := metalstd.NativeHeader
+	if h.usesMLXPrelude() {
+		header = metalstd.HostHeader
+	}
+	rewritten := h.edits.Apply()
+	var b strings.Builder
+	b.WriteString("#include \"" + header + "\"\n")
+	b.WriteString(strings.TrimRight(rewritten, "\n") + "\n")
+	for _, n := range kernel.Namespaces {
+		b.WriteString("namespace " + n + " { ")
+	}
+	b.WriteString("static void mlxg_call(void* const* buffers, const mlxg::thread_position& p) {\n  " +
+		"(void)buffers; (void)p;\n")
+	b.WriteString("  " + kernelCall(kernel, arguments, nativeArguments(kernel, sizes, h.variables), "") + ";\n}\n")
+	b.WriteString(strings.Repeat("}", len(kernel.Namespaces)) + ending)
+	path := strings.Join(append(named([]string{scope}), append(named(kernel.Namespaces), "mlxg_call")...), "::")
+	b.WriteString("namespace {\nvoid mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {\n  " +
+		path + "(buffers, p);\n}\n}\n")
+	used := 0
+	if out.NeedsFibers {
+		used = 1
+	}
+	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", kernel.Name,
+		len(out.Buffers), used)
+	out.Source = b.String()
+	for _, a := range kernel.Threadgroup {
+		out.ThreadgroupArguments = append(out.ThreadgroupArguments, a.Name)
+	}
+	out.Variables = h.variables
+	return out, nil
+}
+
+// nativeArguments returns the arguments of the kernel's call. Each converts to the type of its parameter, which may
+// depend on template arguments. variables is the number of the kernel's own threadgroup variables.
+func nativeArguments(k *msl.Kernel, sizes map[string]int, variables int) []string {
+	type argument struct {
+		offset int
+		text   string
+	}
+	var list []argument
+	for _, b := range k.Buffers {
+		kind := "pointer_argument"
+		if b.Reference {
+			kind = "reference_argument"
+		}
+		list = append(list, argument{b.Pos.Offset, fmt.Sprintf("mlxg::%s{buffers[%d]}", kind, b.Slot)})
+	}
+	for i, a := range k.Threadgroup {
+		kind := "threadgroup_pointer"
+		if a.Reference {
+			kind = "threadgroup_reference"
+		}
+		list = append(list, argument{a.Pos.Offset, fmt.Sprintf("mlxg::%s<%d, %d>{}", kind, sizes[a.Name], variables+i)})
+	}
+	for _, a := range k.Attributes {
+		list = append(list, argument{a.Pos.Offset, convert(a.Type, msl.PositionTypes[a.Attribute], "p."+a.Attribute)})
+	}
+	slices.SortFunc(list, func(a, b argument) int { return cmp.Compare(a.offset, b.offset) })
+	var texts []string
+	for _, a := range list {
+		texts = append(texts, a.text)
+	}
+	return texts
+}
+
+// mlxNames are the names that MLX declares before a kernel.
+var mlxNames = []string{"float16_t", "bfloat16_t", "complex64_t", "Limits", "elem_to_loc", "ceildiv", "ConditionalType"}
+
+// usesMLXPrelude reports whether the text uses a name that MLX declares before a kernel, and declares none of them.
+func (h *rewriter) usesMLXPrelude() bool {
+	used := false
+	for i, t := range h.Tokens {
+		if t.Kind != msl.Identifier || !slices.Contains(mlxNames, t.Text) {
+			continue
+		}
+		used = true
+		previous, next := h.At(i-1), h.At(i+1)
+		if previous.Is("struct") || previous.Is("using") && next.Is("=") || next.Is(";") && previous.Kind == msl.Identifier &&
+			slices.ContainsFunc(h.Tokens[max(0, i-6):i], func(t msl.Token) bool { return t.Is("typedef") }) {
+			return false
+		}
+	}
+	for _, it := range h.items {
+		if it.Kind == msl.FunctionItem && slices.Contains(mlxNames, h.At(it.Params-1).Text) {
+			return false
+		}
+	}
+	return used
+}
