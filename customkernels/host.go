@@ -53,7 +53,7 @@ func (k *Kernel) build(l Launch, inputs []*mlxc.Array) (*program, error) {
 	for _, name := range k.source.InputNames {
 		p.metadata = append(p.metadata, metadata(source, name))
 	}
-	p.library, err = shader.Compile(text, source, translate.Host, func(source string) (*executor.Library, error) {
+	p.library, err = shader.Compile(text, source, k.loaded.Host, func(source string) (*executor.Library, error) {
 		return compile(context.Background(), source)
 	})
 	return p, k.loaded.MapCompilerError(p.text, err)

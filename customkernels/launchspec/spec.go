@@ -88,7 +88,7 @@ func parseDescription(words []string) ([]Spec, error) {
 		names = i
 	}
 	for _, name := range words[:names] {
-		if !isName(name) {
+		if !kernelSyntax.MatchString(name) {
 			return nil, fmt.Errorf("%q is neither the name of a kernel nor a setting: write NAME=VALUE without "+
 				"spaces", name)
 		}
@@ -116,9 +116,6 @@ func parseDescription(words []string) ([]Spec, error) {
 		if !seen[name] {
 			return nil, fmt.Errorf("%s is missing: add %s=THREADS", name, name)
 		}
-	}
-	if len(spec.OutputNames) == 0 {
-		return nil, fmt.Errorf("there is no output: add NAME=out:DTYPE[SHAPE], such as y=out:float32[64]")
 	}
 	if names == 0 {
 		return []Spec{spec}, nil

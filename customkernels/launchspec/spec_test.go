@@ -76,7 +76,6 @@ func TestBrokenLaunchDescriptions(t *testing.T) {
 		"":                                   "grid is missing: add grid=THREADS",
 		"f":                                  "grid is missing",
 		"grid=1 y=out:float32[1]":            "threadgroup is missing",
-		"grid=1 threadgroup=1":               "there is no output: add NAME=out:DTYPE[SHAPE]",
 		"see below.":                         `"below." is neither the name of a kernel nor a setting`,
 		"grid=8 f threadgroup=8":             `"f" is not a setting`,
 		"grid=8, 8 threadgroup=8":            `"" is not a number of threads`,

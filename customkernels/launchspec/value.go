@@ -17,6 +17,9 @@ const maxElements = 1 << 28
 
 var nameSyntax = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// kernelSyntax matches the name of a kernel, which [[host_name("…")]] may choose freely.
+var kernelSyntax = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_:<>,-]*$`)
+
 func isName(s string) bool { return nameSyntax.MatchString(s) }
 
 // set applies the setting name=value.
@@ -84,7 +87,7 @@ func (s *Spec) set(name, value string) (err error) {
 }
 
 // expressionSyntax matches a template argument in Metal's words: a type, function or enumerator.
-var expressionSyntax = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_][A-Za-z0-9_]*)*(<[^\[\]]*>)?$`)
+var expressionSyntax = regexp.MustCompile(`^[A-Za-z_(&]([A-Za-z0-9_<>,*&+/()!-]|::)*$`)
 
 func isDType(name string) bool {
 	_, ok := parseDType(name)

@@ -52,6 +52,10 @@ func LoadNative(ctx context.Context, fsys fs.FS, name string, o NativeOptions) (
 // Problem returns the reason why a kernel cannot run, or nil. Only kernels of LoadNative have one.
 func (l *Library) Problem(name string) error { return l.file.Problem(name) }
 
+// Drafts returns a launch description for each kernel of LoadNative that can run, as package launchspec reads them: one
+// thread, zeros, and large buffers. A template has one for its first instantiation.
+func (l *Library) Drafts() []string { return l.file.Drafts() }
+
 // Names returns the names of the kernels in the order of the file.
 func (l *Library) Names() []string { return l.file.Names() }
 

@@ -2,6 +2,7 @@ package sanitizer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checker"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
@@ -31,7 +33,7 @@ func (k *Kernel) newRun(l Launch, inputs []Array) (*checkerRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := k.loaded.Host(text)
+	source, err := k.loaded.Host(text, translate.Repairs{})
 	if err != nil {
 		return nil, k.loaded.MapParseError(text, err)
 	}
@@ -161,7 +163,7 @@ func (a Array) bytes() []byte {
 	return a.Data
 }
 
-var threadgroupName = regexp.MustCompile(`\b(\w+) = mlxg::threadgroup_variable<\w+, (\d+)>`)
+var threadgroupName = regexp.MustCompile(`\b(\w+) = mlxg::threadgroup_variable<\w+, (\d+)(?:, true)?>`)
 
 // nameThreadgroupVariables appends the names of the slots of threadgroup variables.
 func (s *checkerRun) nameThreadgroupVariables(slots []checker.Slot) {
@@ -178,11 +180,38 @@ func (s *checkerRun) nameThreadgroupVariables(slots []checker.Slot) {
 	}
 }
 
+// build compiles the launch. If g++ rejects a native kernel and clang++ accepts it, the program is clang++'s, and the
+// note says so.
+func (s *checkerRun) build(ctx context.Context) (p *checker.Program, note string, err error) {
+	compile := func(t *toolchain.Toolchain) (*checker.Program, error) {
+		return shader.Compile(s.text, s.source, s.kernel.loaded.Host, func(source string) (*checker.Program, error) {
+			return checker.BuildWith(ctx, t, source)
+		})
+	}
+	t, err := toolchain.FindToolchain()
+	if err != nil {
+		return nil, "", err
+	}
+	p, err = compile(t)
+	var refused *toolchain.CompileError
+	if !errors.As(err, &refused) || s.kernel.loaded.Native == nil {
+		return p, "", err
+	}
+	other := toolchain.Alternative()
+	if other == nil {
+		return nil, "", err
+	}
+	second, failed := compile(other)
+	if failed != nil {
+		return nil, "", err
+	}
+	return second, fmt.Sprintf("compiled by clang++, which does not find misaligned accesses, because g++ rejects it: %v",
+		s.kernel.loaded.MapCompilerError(s.text, err)), nil
+}
+
 // run compiles and runs the launch and returns the report.
 func (s *checkerRun) run(ctx context.Context, c Config) (*Report, error) {
-	program, err := shader.Compile(s.text, s.source, s.kernel.loaded.Host, func(source string) (*checker.Program, error) {
-		return checker.Build(ctx, source)
-	})
+	program, note, err := s.build(ctx)
 	if err != nil {
 		return nil, s.kernel.loaded.MapCompilerError(s.text, err)
 	}
@@ -199,7 +228,8 @@ func (s *checkerRun) run(ctx context.Context, c Config) (*Report, error) {
 	}
 	s.nameThreadgroupVariables(result.Slots)
 	r := &Report{
-		SameBits: result.Difference == nil && result.Schedules == c.Schedules, Schedules: result.Schedules,
+		CompilerNote: note,
+		SameBits:     result.Difference == nil && result.Schedules == c.Schedules, Schedules: result.Schedules,
 		Duration: result.Duration,
 		Traffic: Traffic{
 			Barriers: result.Barriers, SIMDOperations: result.SIMDOperations,

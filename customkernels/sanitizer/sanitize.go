@@ -202,6 +202,9 @@ type Report struct {
 	// AddressSpacesSkipped is the reason why address spaces were not fully checked, such as a missing clang. It is
 	// empty if they were.
 	AddressSpacesSkipped string
+	// CompilerNote says why another compiler than the usual one compiled the kernel, and which findings it misses. It is
+	// empty otherwise.
+	CompilerNote string
 	// Findings are sorted by severity, errors first, and then by discovery.
 	Findings []Finding
 	// Outputs are the outputs of the in-order schedule, or nil if that schedule did not end.

@@ -27,6 +27,7 @@ type Command struct {
 	Timeout   time.Duration // for all schedules of a launch together
 	JSON      string        // file, - for standard output, or "" for none
 	SARIF     string        // file, like JSON
+	Draft     bool          // print launch descriptions instead of checking
 
 	Program string          // shell words that start the command, for the examples and the replay line
 	Own     func() []Launch // launches to check without files; nil if files are required
@@ -47,6 +48,7 @@ func (c *Command) New(use, short string) *cobra.Command {
 		"also write the report as JSON to `FILE`; with - it goes to standard output, and the text to standard error")
 	f.StringVar(&c.SARIF, "sarif", "",
 		"also write the findings as SARIF 2.1.0 to `FILE`; with - they go to standard output, and the text to standard error")
+	f.BoolVar(&c.Draft, "draft", false, "print a launch description for each kernel of the files, and check nothing")
 	return cli.Verb(command, c.Validate, c.Run)
 }
 
@@ -83,6 +85,9 @@ func (c *Command) Validate(args []string) error {
 	if err := c.Flags.Check(args); err != nil {
 		return err
 	}
+	if c.Draft && len(args) == 0 {
+		return errors.New("--draft needs a shader file")
+	}
 	if err := cli.CheckOutput("--json", c.JSON); err != nil {
 		return err
 	}
@@ -94,6 +99,9 @@ func (c *Command) Validate(args []string) error {
 func (c *Command) Run(s cli.Streams) error {
 	ctx, stop := cli.UntilSignal()
 	defer stop()
+	if c.Draft {
+		return c.draft(ctx, s)
+	}
 	chosen := c.Launches(ctx, c.Own)
 	r := newReport(c, chosen)
 	out := s.Text(c.JSON, c.SARIF)
@@ -211,6 +219,9 @@ func (c *Command) replay() string {
 	}
 	for _, folder := range c.Include {
 		words = append(words, "--include="+shellQuote(folder))
+	}
+	if c.From != "" {
+		words = append(words, "--launches="+shellQuote(c.From))
 	}
 	for _, macro := range c.Define {
 		words = append(words, "--define="+shellQuote(macro))

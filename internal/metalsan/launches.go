@@ -62,6 +62,8 @@ type Chosen struct {
 	// Unsupported holds the kernels that cannot run, with the reason.
 	Unsupported []string
 	Failed      []FailedFile
+
+	descriptions string // file with the launch descriptions; empty for the shader itself
 }
 
 // Add adds the launches of a file. A file that does not load, or a description that does not fit its kernel, is added
@@ -78,7 +80,15 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 		fail(err)
 		return
 	}
-	specs, err := launchspec.Parse(files.text)
+	descriptions, place := files.text, ""
+	if c.descriptions != "" {
+		if descriptions, err = os.ReadFile(c.descriptions); err != nil {
+			fail(err)
+			return
+		}
+		place = " of " + c.descriptions
+	}
+	specs, err := launchspec.Parse(descriptions)
 	if err != nil {
 		fail(err)
 		return
@@ -101,7 +111,7 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 			continue
 		}
 		c.List = append(c.List, Launch{
-			Kernel: k.Name(), File: file, Label: fmt.Sprintf("described at line %d", spec.Line),
+			Kernel: k.Name(), File: file, Label: fmt.Sprintf("described at line %d%s", spec.Line, place),
 			Grid: launch.Grid, Threadgroup: launch.Threadgroup,
 			Sanitize: func(ctx context.Context, config sanitizer.Config) (*sanitizer.Report, error) {
 				return k.Sanitize(ctx, launch, config, inputs...)
@@ -148,6 +158,7 @@ type Flags struct {
 	Files   []string // shader files with launch descriptions
 	Include []string
 	Define  []string // macros
+	From    string   // file with the launch descriptions of the only shader file
 	Case    string
 	Seed    uint64
 
@@ -158,6 +169,7 @@ type Flags struct {
 func (f *Flags) Register(c *cobra.Command) {
 	c.ValidArgsFunction = cli.Files("metal")
 	AddInclude(c, &f.Include)
+	c.Flags().StringVar(&f.From, "launches", "", "read the launch descriptions from `FILE` instead of from the shader file")
 	c.Flags().StringArrayVarP(&f.Define, "define", "D", nil, "macro `NAME` or NAME=VALUE for the shaders; may be repeated")
 	c.Flags().StringVar(&f.Case, "case", "", "run only launches whose names match this `REGEXP`, such as '^scale |float16'")
 	c.Flags().Uint64Var(&f.Seed, "seed", 1, "seed `S` of the random inputs and thread orders")
@@ -176,6 +188,9 @@ func AddInclude(c *cobra.Command, p *[]string) {
 // regular expression.
 func (f *Flags) Check(args []string) error {
 	f.Files = args
+	if f.From != "" && len(f.Files) != 1 {
+		return fmt.Errorf("--launches is for one shader file, and there are %d", len(f.Files))
+	}
 	for _, file := range f.Files {
 		if err := CheckShader(file); err != nil {
 			return err
@@ -201,12 +216,12 @@ func CheckShader(file string) error {
 // Launches returns the launches of the files, or of own if there are no files. It keeps only launches that --case
 // matches. Failed files and kernels without a launch description are not filtered.
 func (f *Flags) Launches(ctx context.Context, own func() []Launch) Chosen {
-	var c Chosen
+	c := Chosen{descriptions: f.From}
 	if len(f.Files) == 0 {
 		c.List = own()
 	}
 	for _, file := range f.Files {
-		c.Add(ctx, file, sanitizer.NativeOptions{Include: f.Include, Define: f.Define}, f.Seed)
+		c.Add(ctx, file, f.options(), f.Seed)
 	}
 	if f.pattern != nil {
 		var picked []Launch
@@ -218,4 +233,9 @@ func (f *Flags) Launches(ctx context.Context, own func() []Launch) Chosen {
 		c.List = picked
 	}
 	return c
+}
+
+// options returns the options of the preprocessor.
+func (f *Flags) options() sanitizer.NativeOptions {
+	return sanitizer.NativeOptions{Include: f.Include, Define: f.Define}
 }

@@ -48,6 +48,8 @@ type sanitizedLaunch struct {
 	Error string `json:"error,omitempty"`
 	// UnsupportedByMLX is the reason why MLX's custom kernels do not support the launch.
 	UnsupportedByMLX string `json:"outside_mlx,omitempty"`
+	// CompilerNote says why another compiler than the usual one compiled the kernel.
+	CompilerNote string `json:"compiler_note,omitempty"`
 	// Unchecked is the reason why the address spaces were not checked in all of the text.
 	Unchecked  string  `json:"unchecked,omitempty"`
 	Schedules  int     `json:"schedules"` // finished schedules
@@ -108,6 +110,7 @@ func newSanitizedLaunch(l Launch, report *sanitizer.Report, err error) sanitized
 		return s
 	}
 	s.UnsupportedByMLX, s.Unchecked = report.UnsupportedByMLX, report.AddressSpacesSkipped
+	s.CompilerNote = report.CompilerNote
 	s.Schedules, s.Seconds = report.Schedules, report.Duration.Seconds()
 	s.SameBits, s.Difference = report.SameBits, report.Difference
 	for _, f := range report.Findings {
@@ -185,6 +188,7 @@ func (r *Report) add(launches []sanitizedLaunch) string {
 		}
 	}
 	remark("outside MLX", func(l sanitizedLaunch) string { return l.UnsupportedByMLX })
+	remark("note", func(l sanitizedLaunch) string { return l.CompilerNote })
 	remark("address spaces not checked", func(l sanitizedLaunch) string { return l.Unchecked })
 	for _, g := range groups {
 		text.WriteString(g.String())

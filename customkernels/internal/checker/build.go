@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,6 +31,7 @@ type Program struct {
 	Flags    string
 	Source   string // file name of the text in the debug information
 
+	tools *toolchain.Toolchain
 	text  string
 	plain bool // not instrumented; its findings are meaningless
 
@@ -98,34 +100,48 @@ var builds sync.Map
 // Build compiles a shader for the checker, or finds it in the cache. text is the translation unit of translate.Host.
 // The error is a *toolchain.CompileError if the compiler rejects the text, and toolchain.ErrNoCompiler without a
 // compiler. On systems other than Linux, Build returns an error.
-func Build(ctx context.Context, text string) (*Program, error) { return programFor(ctx, text, pattern) }
+func Build(ctx context.Context, text string) (*Program, error) {
+	t, err := toolchain.FindToolchain()
+	if err != nil {
+		return nil, err
+	}
+	return BuildWith(ctx, t, text)
+}
+
+// BuildWith is Build with a compiler.
+func BuildWith(ctx context.Context, t *toolchain.Toolchain, text string) (*Program, error) {
+	return programFor(ctx, t, text, pattern)
+}
 
 // programFor returns the program of a variant.
-func programFor(ctx context.Context, text string, v variant) (*Program, error) {
+func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v variant) (*Program, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("checker: unsupported operating system %s; the checker runs on Linux", runtime.GOOS)
 	}
 	// Each access is a function call, so unrolling would only add thousands of calls.
 	text = strings.ReplaceAll(text, translate.Unroll, "GCC unroll 1")
-	t, err := toolchain.FindToolchain()
-	if err != nil {
-		return nil, err
-	}
 	flags := shaderFlags(t, v)
 	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
 	path, ok := toolchain.Find(key + ".checked")
+	if output, refused := toolchain.Refused(key); refused && !ok {
+		return nil, &toolchain.CompileError{Kernel: toolchain.KernelName(text), Compiler: t.String(), Output: output}
+	}
 	if !ok {
 		err := toolchain.InCache(func(dir string) error {
 			path = filepath.Join(dir, key+".checked")
 			return build(ctx, t, dir, path, text, flags)
 		})
+		var refused *toolchain.CompileError
+		if errors.As(err, &refused) {
+			toolchain.Refuse(key, refused.Output)
+		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	p, _ := builds.LoadOrStore(key, &Program{
 		Path: path, Compiler: t.String(),
-		Flags: strings.Join(flags, " "), Source: source, text: text, plain: v.plain,
+		Flags: strings.Join(flags, " "), Source: source, tools: t, text: text, plain: v.plain,
 	})
 	return p.(*Program), nil
 }

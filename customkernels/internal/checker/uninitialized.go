@@ -31,7 +31,7 @@ func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result) er
 			b.expected, outputs = outputs[0], outputs[1:]
 		}
 	}
-	zeroed, err := programFor(ctx, p.text, zero)
+	zeroed, err := programFor(ctx, p.tools, p.text, zero)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (k Kind) undefinedOutputs() bool {
 // sameFromZero reports whether a program without instrumentation, whose variables begin with zero, gives these
 // outputs. It returns false if that program does not compile or finish.
 func (p *Program) sameFromZero(ctx context.Context, l Launch, outputs [][]byte) (bool, error) {
-	plain, err := programFor(ctx, p.text, plainZero)
+	plain, err := programFor(ctx, p.tools, p.text, plainZero)
 	var refused *toolchain.CompileError
 	if errors.As(err, &refused) {
 		return false, nil

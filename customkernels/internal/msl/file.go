@@ -71,6 +71,13 @@ type Kernel struct {
 	body       [2]int // the braces
 }
 
+// HasArgument reports whether the kernel has an argument with a name.
+func (k *Kernel) HasArgument(name string) bool {
+	return slices.ContainsFunc(k.Buffers, func(b *Buffer) bool { return b.Name == name }) ||
+		slices.ContainsFunc(k.Attributes, func(a Attribute) bool { return a.Name == name }) ||
+		slices.ContainsFunc(k.Threadgroup, func(a ThreadgroupArgument) bool { return a.Name == name })
+}
+
 // Structure returns the text that contains the kernel, and the indices of the tokens that enclose its body.
 func (k *Kernel) Structure() (s *Structure, body [2]int) { return k.structure, k.body }
 

@@ -147,7 +147,7 @@ func wordSplit(text string, t, next Token) bool {
 		return false
 	}
 	gap := text[t.End():next.Offset]
-	return strings.Trim(strings.ReplaceAll(gap, "\\", ""), "\r\n") == ""
+	return strings.Contains(gap, "\\") && strings.Trim(strings.ReplaceAll(gap, "\\", ""), "\r\n") == ""
 }
 
 func allowedAttribute(t Token) bool {

@@ -30,6 +30,9 @@ func (s *Structure) startCode(items []Item) error {
 		}
 		for i := it.Start; i < it.Last; i++ {
 			t, next := s.Tokens[i], s.At(i+1)
+			if s.At(i-1).Is("::") && s.At(i-2).Is(">") {
+				continue // a member of a class template, such as numeric_limits<T>::max
+			}
 			if code[t.Text] && (classes[t.Text] || next.Is("(") || next.Is("<")) {
 				return s.ErrorAt(i, "%s is not constexpr and would run before any kernel; a variable of program "+
 					"scope needs a constant value", t.Text)

@@ -122,9 +122,7 @@ func (p *parser) unsupported(words []int, attributes [][2]int) error {
 // unusedName rejects a second argument with the same name.
 func (p *parser) unusedName(k *Kernel, name int) error {
 	text := p.Tokens[name].Text
-	used := slices.ContainsFunc(k.Buffers, func(b *Buffer) bool { return b.Name == text }) ||
-		slices.ContainsFunc(k.Attributes, func(a Attribute) bool { return a.Name == text }) ||
-		slices.ContainsFunc(k.Threadgroup, func(a ThreadgroupArgument) bool { return a.Name == text }) ||
+	used := k.HasArgument(text) ||
 		slices.ContainsFunc(k.Template, func(t TemplateParameter) bool { return t.Name == text })
 	if used {
 		return p.ErrorAt(name, "the name %s occurs twice in the signature; rename one", text)

@@ -14,6 +14,7 @@ type ThreadgroupVariable struct {
 	NameAt     int    // offset of the name
 	Dimensions string // "[4][8]"
 	First      bool   // first declarator of its declaration
+	Zero       bool   // initialized with zeros: "= {0}", "= {}"
 }
 
 // ThreadgroupVariables returns the threadgroup variables of the text. Pointers and references to threadgroup memory
@@ -141,24 +142,52 @@ func (s *Structure) threadgroupDeclaration(i int) ([]ThreadgroupVariable, error)
 			}
 			j = s.Match[j]
 		}
+		zero := false
+		if end := s.zeros(j); end > j {
+			zero, last, j = true, end-1, end
+		}
 		switch next := s.At(j); {
 		case next.Is("=") || next.Is("{") || next.Is("("):
 			if next.Is("(") && start == 0 || next.Is("(") && s.At(s.Match[j]+1).Is("{") {
 				return nil, nil // a function
 			}
-			return nil, s.ErrorAt(j, "the threadgroup variable %s cannot have an initializer; assign it in one "+
-				"thread, then use a barrier", name.Text)
+			return nil, s.ErrorAt(j, "the threadgroup variable %s cannot have an initializer other than "+
+				"zeros; assign it in one thread, then use a barrier", name.Text)
 		case !next.Is(",") && !next.Is(";"):
 			return nil, nil
 		}
 		found = append(found, ThreadgroupVariable{
 			span: span{s.Tokens[begin].Offset, s.Tokens[last].End()}, Qualifier: s.Tokens[i].Offset,
 			Element: element, Name: name.Text, NameAt: name.Offset,
-			Dimensions: strings.ReplaceAll(dimensions, "\n", " "), First: len(found) == 0,
+			Dimensions: strings.ReplaceAll(dimensions, "\n", " "), First: len(found) == 0, Zero: zero,
 		})
 		if s.At(j).Is(";") {
 			return found, nil
 		}
 		begin = j
 	}
+}
+
+// zeros returns the index of the token after an initializer of zeros that begins at token i, or i.
+func (s *Structure) zeros(i int) int {
+	j := i
+	if s.At(j).Is("=") {
+		j++
+	}
+	if s.At(j).Is("{") {
+		for k := j + 1; k < s.Match[j]; k++ {
+			if t := s.Tokens[k]; !t.Is("{") && !t.Is("}") && !t.Is(",") && !zeroLiteral(t) {
+				return i
+			}
+		}
+		return s.Match[j] + 1
+	}
+	if j > i && zeroLiteral(s.At(j)) {
+		return j + 1
+	}
+	return i
+}
+
+func zeroLiteral(t Token) bool {
+	return t.Kind == Number && strings.Trim(strings.TrimRight(t.Text, "uUlLfFhH"), "0.") == "" || t.Is("false")
 }

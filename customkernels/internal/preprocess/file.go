@@ -34,40 +34,80 @@ func (f file) position(line, column int) msl.Position {
 	return msl.Position{File: f.name, Line: line, Column: column, Offset: f.starts[line] + column - 1}
 }
 
-// line returns the origin of a line of the preprocessor's output. The tokens before the first macro and after the last
-// one come from their own columns, and the tokens between from the first macro.
+// line returns the origin of a line of the preprocessor's output. A token of a macro's replacement comes from the macro's
+// name, and any other token from its own column.
 func (f file) line(number int, output string) msl.Line {
 	l := msl.Line{Position: f.position(number, 1)}
-	if number >= len(f.tokens) {
-		return l
+	if number >= len(f.tokens) || len(f.tokens[number]) == 0 {
+		return l // a directive that the preprocessor inserted
 	}
 	out, src := msl.Tokenize(output), f.tokens[number]
-	same := func(a, b msl.Token) bool { return a.Text == b.Text }
-	before := 0
-	for before < min(len(out), len(src)) && same(out[before], src[before]) {
-		before++
-	}
-	after := 0
-	for after < min(len(out), len(src))-before && same(out[len(out)-1-after], src[len(src)-1-after]) {
-		after++
-	}
 	differs := false
-	for i, t := range out {
-		from := t.Column
-		switch {
-		case len(src) == 0: // a directive inserted by the preprocessor
-		case i < before:
-			from = src[i].Column
-		case i >= len(out)-after:
-			from = src[len(src)-len(out)+i].Column
-		default:
-			from = src[min(before, len(src)-1)].Column
-		}
-		differs = differs || from != t.Column
-		l.Columns = append(l.Columns, msl.Column{At: t.Column, From: from})
+	for i, j := range align(out, src) {
+		l.Columns = append(l.Columns, msl.Column{At: out[i].Column, From: src[j].Column})
+		differs = differs || out[i].Column != src[j].Column
 	}
 	if !differs {
 		l.Columns = nil
 	}
 	return l
+}
+
+// align returns for each token of a preprocessed line the index of the token of the source line that it comes from.
+func align(out, src []msl.Token) []int {
+	from := make([]int, len(out))
+	after := 0 // equal tokens at the end
+	for after < min(len(out), len(src)) && out[len(out)-1-after].Text == src[len(src)-1-after].Text {
+		after++
+	}
+	i, j := 0, 0
+	for i < len(out)-after && j < len(src) {
+		if out[i].Text == src[j].Text {
+			from[i] = j
+			i, j = i+1, j+1
+			continue
+		}
+		next := j + 1 // token j is the name of a macro
+		if next < len(src) && src[next].Is("(") {
+			next = closing(src, next) + 1
+		}
+		end := resume(out[:len(out)-after], src, i, next)
+		for ; i < end; i++ {
+			from[i] = j
+		}
+		j = next
+	}
+	for ; i < len(out)-after; i++ {
+		from[i] = len(src) - 1
+	}
+	for k := range after {
+		from[len(out)-1-k] = len(src) - 1 - k
+	}
+	return from
+}
+
+// closing returns the index of the parenthesis that closes the one at i, or of the last token.
+func closing(tokens []msl.Token, i int) int {
+	depth := 0
+	for ; i < len(tokens); i++ {
+		if tokens[i].Is("(") {
+			depth++
+		} else if tokens[i].Is(")") {
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(tokens) - 1
+}
+
+// resume returns the index from i on of the token at which the line continues with token j of the source and the one
+// after it, or the number of tokens.
+func resume(out, src []msl.Token, i, j int) int {
+	for ; j < len(src) && i < len(out); i++ {
+		if out[i].Text == src[j].Text && (i+1 == len(out) || j+1 == len(src) || out[i+1].Text == src[j+1].Text) {
+			return i
+		}
+	}
+	return len(out)
 }

@@ -28,6 +28,7 @@ const predefined = `#define __METAL__ 1
 #define __AIR64__ 1
 #define __clang__ 1
 #define __LITTLE_ENDIAN__ 1
+#define assert(condition) ((void)(condition))
 #define TARGET_OS_OSX 1
 #define TARGET_OS_MAC 1
 #define TARGET_OS_IPHONE 0
@@ -61,7 +62,7 @@ const integerLimits = `#define CHAR_BIT 8
 // than an integer limit stands for itself: the library of each executor replaces it.
 var macros = sync.OnceValue(func() string {
 	var b strings.Builder
-	b.WriteString(predefined + integerLimits)
+	b.WriteString(predefined + integerLimits + internals())
 	names := []string{"NULL"}
 	for name := range prelude.Macros() {
 		defined := strings.Contains(b.String(), "#define "+name+" ")

@@ -74,7 +74,7 @@ func Run(ctx context.Context, fsys fs.FS, name string, o Options) (*msl.Structur
 		}
 		return nil, c.explain(err)
 	}
-	text, lines := c.join(out.String())
+	text, lines := c.join(out.text.String())
 	return msl.NewStructure(name, text, lines)
 }
 
@@ -82,16 +82,16 @@ var define = regexp.MustCompile(`^[A-Za-z_]\w*(=[^\n]*)?$`)
 
 // limitedBuffer is a buffer that refuses more than maxText bytes.
 type limitedBuffer struct {
-	bytes.Buffer
+	text bytes.Buffer
 	full bool
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxText {
+	if b.text.Len()+len(p) > maxText {
 		b.full = true
 		return 0, errors.New("the preprocessed text is too large")
 	}
-	return b.Buffer.Write(p)
+	return b.text.Write(p)
 }
 
 // fileName returns the name of the copy with a number.
@@ -99,7 +99,7 @@ func fileName(number int) string { return strconv.Itoa(number) + copyEnd }
 
 const copyEnd = ".mlxg"
 
-var message = regexp.MustCompile(`(?m)^(\d+)\.mlxg:(\d+):(\d+): (?:fatal )?error: (.*)$`)
+var message = regexp.MustCompile(`(?m)^(\d+)\.mlxg:(\d+):(?:(\d+):)? (?:fatal )?error: (.*)$`)
 
 // explain returns the first error of the preprocessor in terms of the shader's files.
 func (c *copier) explain(err error) error {
@@ -119,7 +119,7 @@ func (c *copier) explain(err error) error {
 			return r.err
 		}
 	}
-	return msl.Errorf(c.files[number].position(line, column), "%s", m[4])
+	return msl.Errorf(c.files[number].position(line, max(column, 1)), "%s", m[4])
 }
 
 // join returns the preprocessor's output without line markers, and the origin of each line.

@@ -10,33 +10,44 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// Compile calls compile with source, the C++ translation of text, and returns its result. If the compiler finds no
-// common type for the two values of a conditional operator, Compile converts the values and calls compile again, with
-// the translation that host returns.
+// Compile calls compile with source, the C++ translation of text, and returns its result. If the compiler rejects
+// constructs that Metal accepts, Compile calls compile again with the translation that host returns for the repairs.
 func Compile[P any](text string, source *translate.HostSource,
-	host func(text string, conditionals ...int) (*translate.HostSource, error), compile func(source string) (P, error),
+	host func(text string, r translate.Repairs) (*translate.HostSource, error), compile func(source string) (P, error),
 ) (P, error) {
-	var lines []int
+	var repairs translate.Repairs
 	for {
 		p, err := compile(source.Source)
-		known := len(lines)
 		var refused *toolchain.CompileError
-		if errors.As(err, &refused) {
-			for _, m := range conditionalError.FindAllStringSubmatch(refused.Output, -1) {
-				line, _ := strconv.Atoi(m[1])
-				if line -= translate.HostLineShift; !slices.Contains(lines, line) {
-					lines = append(lines, line)
-				}
-			}
-		}
-		if len(lines) == known {
+		if !errors.As(err, &refused) {
 			return p, err
 		}
-		if source, _ = host(text, lines...); source == nil {
+		more := addLines(&repairs.Conditionals, conditionalError, refused.Output)
+		more = addLines(&repairs.Constants, constantError, refused.Output) || more
+		if !more {
+			return p, err
+		}
+		if source, _ = host(text, repairs); source == nil {
 			return p, err
 		}
 	}
 }
 
-// conditionalError matches the errors of g++ and clang about conditional operators without a common type.
-var conditionalError = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):\d+: error: (?:operands to '\?:'|conditional expression is ambiguous|incompatible operand types)`)
+// addLines adds the lines of the text in which the compiler's output has an error, and reports whether any is new.
+func addLines(lines *[]int, pattern *regexp.Regexp, output string) bool {
+	known := len(*lines)
+	for _, m := range pattern.FindAllStringSubmatch(output, -1) {
+		line, _ := strconv.Atoi(m[1])
+		if line -= translate.HostLineShift; !slices.Contains(*lines, line) {
+			*lines = append(*lines, line)
+		}
+	}
+	return len(*lines) > known
+}
+
+// The errors of g++ and clang about conditional operators without a common type, and about constexpr functions and
+// variables whose value the compiler cannot compute.
+var (
+	conditionalError = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):\d+: error: (?:operands to '\?:'|conditional expression is ambiguous|incompatible operand types)`)
+	constantError    = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):\d+: error: (?:call to non-'constexpr' function|constexpr function never produces a constant expression)`)
+)

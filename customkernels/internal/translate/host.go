@@ -60,6 +60,11 @@ func Host(text string, conditionals ...int) (*HostSource, error) {
 // rewrite removes the constructs that C++ does not have. unrollPragma is the pragma that replaces Metal's request to
 // unroll a loop.
 func rewrite(text, unrollPragma string, dynamicMemory bool) (*rewriter, error) {
+	return rewriteFor(text, rewriter{unrollPragma: unrollPragma, dynamicMemory: dynamicMemory})
+}
+
+// rewriteFor is rewrite with the settings of a rewriter.
+func rewriteFor(text string, settings rewriter) (*rewriter, error) {
 	s, err := msl.NewStructure("", text, nil)
 	if err != nil {
 		return nil, err
@@ -68,13 +73,11 @@ func rewrite(text, unrollPragma string, dynamicMemory bool) (*rewriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &rewriter{
-		Structure: s, items: items, code: msl.NewCode(s.All), unrollPragma: unrollPragma,
-		dynamicMemory: dynamicMemory,
-		edits:         msl.Edits{Text: text}, words: map[int]string{}, dropped: map[int]bool{},
-	}
+	h := &settings
+	h.Structure, h.items, h.code = s, items, msl.NewCode(s.All)
+	h.edits, h.words, h.dropped = msl.Edits{Text: text}, map[int]string{}, map[int]bool{}
 	steps := []func() error{
-		h.directives, h.literals, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
+		h.directives, h.literals, h.ranges, h.threadgroupVariables, h.qualifiers, h.instantiations, h.overloads,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -94,6 +97,8 @@ type rewriter struct {
 	dynamicMemory bool
 	edits         msl.Edits
 	variables     int // threadgroup variables
+	// zeroMemory is set if threadgroup variables may be initialized with zeros.
+	zeroMemory bool
 	// dropped holds the first tokens of the items that the step overloads removed.
 	dropped map[int]bool
 	// words maps the offset of each changed token to its replacement, which is "" for a removed token.
@@ -187,6 +192,9 @@ func (h *rewriter) qualifiers() error {
 			h.drop(t)
 		}
 	}
+	for i := range h.Tokens {
+		h.coherent(i)
+	}
 	for i, t := range h.code.Tokens {
 		if next := h.code.Neighbor(i, 1); t.Is("kernel") && (next.Kind == msl.Identifier || next.Is("[")) {
 			if previous := h.code.Neighbor(i, -1); !previous.Is(".") && !previous.Is("->") && !previous.Is("::") {
@@ -195,6 +203,21 @@ func (h *rewriter) qualifiers() error {
 		}
 	}
 	return nil
+}
+
+// coherent removes the qualifier coherent, coherent(device) or coherent(system) at token i.
+func (h *rewriter) coherent(i int) {
+	if !h.Tokens[i].Is("coherent") {
+		return
+	}
+	switch next := h.At(i + 1); {
+	case next.Is("(") && (h.At(i+2).Is("device") || h.At(i+2).Is("system")) && h.At(i+3).Is(")"):
+		for j := i; j <= i+3; j++ {
+			h.drop(h.Tokens[j])
+		}
+	case next.Kind == msl.Identifier && !h.At(i-1).Is("."):
+		h.drop(h.Tokens[i])
+	}
 }
 
 // dropAttribute removes the attribute that begins at token i.

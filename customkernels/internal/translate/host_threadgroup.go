@@ -30,7 +30,13 @@ func (h *rewriter) threadgroupVariables() error {
 	h.variables = len(variables)
 	kernel, end := -1, "0" // the kernel of the previous variable, and the end of that variable
 	for id, v := range variables {
-		kind := fmt.Sprintf("%stg_type_%d", msl.Prefix, id)
+		kind, zero := fmt.Sprintf("%stg_type_%d", msl.Prefix, id), ""
+		if v.Zero && !h.zeroMemory {
+			return h.ErrorAt(h.tokenAt(v.Qualifier), "the threadgroup variable %s cannot have an initializer; assign it in "+
+				"one thread, then use a barrier", v.Name)
+		} else if v.Zero {
+			zero = ", true"
+		}
 		separator, space := "", ""
 		if !v.First {
 			// The separator replaces the comma. Newlines keep the declarator on its line.
@@ -39,7 +45,7 @@ func (h *rewriter) threadgroupVariables() error {
 		if v.Dimensions != "" {
 			space = " "
 		}
-		place := fmt.Sprintf("%s& %s = mlxg::threadgroup_variable<%s, %d>()", kind, v.Name, kind, id)
+		place := fmt.Sprintf("%s& %s = mlxg::threadgroup_variable<%s, %d%s>()", kind, v.Name, kind, id, zero)
 		if h.dynamicMemory {
 			if k := h.kernelAt(v.Qualifier); k != kernel {
 				kernel, end = k, "0"
@@ -55,6 +61,11 @@ func (h *rewriter) threadgroupVariables() error {
 		h.words[v.Qualifier] = "threadgroup"
 	}
 	return nil
+}
+
+// tokenAt returns the index of the token at an offset.
+func (h *rewriter) tokenAt(offset int) int {
+	return slices.IndexFunc(h.Tokens, func(t msl.Token) bool { return t.Offset == offset })
 }
 
 // kernelAt returns the index of the item of the kernel that contains an offset.

@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
@@ -28,7 +29,7 @@ func Native(k *msl.Kernel, arguments []string, values Values) (NativeSource, err
 	n := nativeWriter{Structure: s, items: items, edits: msl.Edits{Text: s.Text}, values: values}
 	n.kernel = n.itemAt(body[0])
 	n.keep(strings.Join(arguments, " , "))
-	out := NativeSource{Unset: n.constants()}
+	out := NativeSource{Unset: n.constants(k)}
 	n.blank()
 	out.Text = strings.TrimRight(n.edits.Apply(), "\n") + "\n"
 	out.Text += strings.Repeat("\n", max(0, strings.Count(s.Text, "\n")-strings.Count(out.Text, "\n")))
@@ -82,7 +83,7 @@ func (n *nativeWriter) blank() {
 // constants gives the function constants their values, and returns the names of those without one. If the text calls
 // is_function_constant_defined for a constant without a value, the constant becomes 0, and the kernel must not depend
 // on that value.
-func (n *nativeWriter) constants() (unset []string) {
+func (n *nativeWriter) constants(k *msl.Kernel) (unset []string) {
 	queried := map[string]bool{}
 	for i, t := range n.Tokens {
 		if t.Is("is_function_constant_defined") && n.At(i+1).Is("(") && n.At(i+2).Kind == msl.Identifier {
@@ -102,7 +103,8 @@ func (n *nativeWriter) constants() (unset []string) {
 			}
 			name := n.At(j - 1).Text
 			value, set := n.values.Constants[name]
-			if !set && !queried[name] {
+			hidden := k.HasArgument(name) || slices.ContainsFunc(k.Template, func(p msl.TemplateParameter) bool { return p.Name == name })
+			if !set && !queried[name] && !hidden {
 				unset = append(unset, name)
 			}
 			n.edits.Replace(n.Tokens[j].Offset, n.Tokens[n.Match[j]].End(), "= "+cmp.Or(value, "{}"))

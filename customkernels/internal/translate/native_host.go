@@ -12,16 +12,19 @@ import (
 
 // HostNative rewrites the text of [Native] into C++ for the checker, as [Host] does for MLX's text. sizes holds the
 // numbers of elements of the threadgroup arguments.
-func HostNative(text string, sizes map[string]int, conditionals ...int) (*HostSource, error) {
-	h, err := rewrite(text, Unroll, false)
+func HostNative(text string, sizes map[string]int, r Repairs) (*HostSource, error) {
+	h, err := rewriteFor(text, rewriter{unrollPragma: Unroll, zeroMemory: true})
 	if err != nil {
 		return nil, err
 	}
-	h.conditionals(conditionals)
+	h.conditionals(r.Conditionals)
+	h.variableConstants(r.Constants)
+	h.aggregates()
 	kernel, arguments, err := h.NativeKernel(h.items)
 	if err != nil {
 		return nil, err
 	}
+	renumber(kernel)
 	out := &HostSource{KernelName: kernel.Name, NeedsFibers: h.needsFibers()}
 	if out.Buffers, err = hostBuffers(kernel); err != nil {
 		return nil, err
@@ -57,6 +60,15 @@ func HostNative(text string, sizes map[string]int, conditionals ...int) (*HostSo
 	}
 	out.Variables = h.variables
 	return out, nil
+}
+
+// renumber gives the buffers successive numbers in the order of their own.
+func renumber(k *msl.Kernel) {
+	buffers := slices.Clone(k.Buffers)
+	slices.SortStableFunc(buffers, func(a, b *msl.Buffer) int { return cmp.Compare(a.Slot, b.Slot) })
+	for i, b := range buffers {
+		b.Slot = i
+	}
 }
 
 // nativeArguments returns the arguments of the kernel's call. Each converts to the type of its parameter, which may

@@ -190,23 +190,35 @@ func (n *nativeWriter) typedefNames(it msl.Item) []string {
 	return []string{name}
 }
 
-// variableNames returns the words before the initial values of variables, without template arguments.
+// variableNames returns the names of variables: the last word of each declarator.
 func (n *nativeWriter) variableNames(it msl.Item) []string {
 	var names []string
+	name := ""
+	record := func() {
+		if name != "" {
+			names, name = append(names, name), ""
+		}
+	}
 	for i := it.Start; i <= it.Last; i++ {
 		switch t := n.Tokens[i]; {
 		case n.IsAttribute(i), t.Is("("), t.Is("["), t.Is("{"):
+			if !t.Is("(") {
+				record()
+			}
 			i = n.Match[i]
 		case t.Is("<"):
 			i = max(i, n.SkipAngles(i, it.Last)-1)
 		case t.Is("="):
-			for i < it.Last && !n.Tokens[i].Is(",") && !n.Tokens[i].Is(";") {
-				if i = i + 1; n.Match[i] > i {
+			record()
+			for i < it.Last && !n.At(i+1).Is(",") && !n.At(i+1).Is(";") {
+				if i++; n.Match[i] > i {
 					i = n.Match[i]
 				}
 			}
+		case t.Is(",") || t.Is(";"):
+			record()
 		case t.Kind == msl.Identifier:
-			names = append(names, t.Text)
+			name = t.Text
 		}
 	}
 	return names

@@ -37,20 +37,21 @@ static uintptr_t round_up(uintptr_t n) {
 // ---- threadgroup variables, registered before main ----
 
 static struct announced {
-  uint32_t id, size, element, cell;
+  uint32_t id, size, element, cell, zero;
 } variables[max_slots - mlxg::max_buffers];
 static uint32_t variable_count, threadgroup_bytes;
 static bool too_many_variables;
 
 }  // namespace checker
 
-extern "C" uint32_t mlxg_checked_threadgroup(uint32_t id, uint32_t size, uint32_t element, uint32_t cell) {
+extern "C" uint32_t mlxg_checked_threadgroup(
+    uint32_t id, uint32_t size, uint32_t element, uint32_t cell, uint32_t zero) {
   using namespace checker;
   if (variable_count == max_slots - mlxg::max_buffers) {
     too_many_variables = true;
     return 0;
   }
-  variables[variable_count] = {id, size, element, cell};
+  variables[variable_count] = {id, size, element, cell, zero};
   threadgroup_bytes = ((threadgroup_bytes + 15) & ~15u) + size;
   return variable_count++;
 }
@@ -172,6 +173,7 @@ static void lay_out() {
     const uint32_t i = header.buffers + v;
     make_slot(i, variables[v].size, variables[v].cell, variables[v].element, threadgroup, true);
     now.slots[i].id = int32_t(variables[v].id);
+    now.slots[i].initialized = variables[v].zero != 0;
     make_shadow(now.slots[i]);
     mlxg_checked_address[v] = reinterpret_cast<void*>(now.slots[i].start);
   }
@@ -286,7 +288,7 @@ static void run_group(uint32_t group) {
   for (uint32_t i = now.buffers; i < now.slot_count; ++i) {
     slot& s = now.slots[i];
     s.first_segment = now.segment_count + 1;
-    memset(reinterpret_cast<void*>(s.start), poison, s.size);
+    memset(reinterpret_cast<void*>(s.start), s.initialized ? 0 : poison, s.size);
   }
   fences_new_group();
   new_epoch();

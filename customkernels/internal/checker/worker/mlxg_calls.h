@@ -13,7 +13,8 @@ void mlxg_checked_fence(uint32_t flags, uint32_t order, uint32_t scope);
 void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line);
 
 // Registers a threadgroup variable before main, and returns its index in mlxg_checked_address. Sizes are in bytes.
-uint32_t mlxg_checked_threadgroup(uint32_t id, uint32_t size, uint32_t element, uint32_t cell);
+// A variable with `zero` begins as zeros, any other is uninitialized.
+uint32_t mlxg_checked_threadgroup(uint32_t id, uint32_t size, uint32_t element, uint32_t cell, uint32_t zero);
 extern void* mlxg_checked_address[];
 }
 

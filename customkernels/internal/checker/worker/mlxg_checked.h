@@ -56,13 +56,13 @@ constexpr uint32_t cell_size() {
 }
 
 namespace {
-template <class T, int id, class Element = typename without_extents<T>::type>
-const uint32_t threadgroup_slot = mlxg_checked_threadgroup(id, sizeof(T), sizeof(Element), cell_size<Element>());
+template <class T, int id, bool zero, class Element = typename without_extents<T>::type>
+const uint32_t threadgroup_slot = mlxg_checked_threadgroup(id, sizeof(T), sizeof(Element), cell_size<Element>(), zero);
 }
 
-template <class T, int id>
+template <class T, int id, bool zero>
 MLXG_INLINE void* threadgroup_address() {
-  return mlxg_checked_address[threadgroup_slot<T, id>];
+  return mlxg_checked_address[threadgroup_slot<T, id, zero>];
 }
 
 }  // namespace checker

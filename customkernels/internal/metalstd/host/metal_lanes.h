@@ -41,11 +41,12 @@ const uint32_t threadgroup_offset = reserve_threadgroup_memory(sizeof(T), aligno
 
 }  // namespace
 
-template <class T, int id>
+// zero is for the checker only, which sets the variable to zeros before a threadgroup runs.
+template <class T, int id, bool zero = false>
 MLXG_INLINE T& threadgroup_variable() {
 #ifdef MLXG_CHECKED
   (void)threadgroup_offset<T, id>;
-  return *static_cast<T*>(checker::threadgroup_address<T, id>());
+  return *static_cast<T*>(checker::threadgroup_address<T, id, zero>());
 #else
   return *reinterpret_cast<T*>(self().c->threadgroup_memory + threadgroup_offset<T, id>);
 #endif
