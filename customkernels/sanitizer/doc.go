@@ -4,11 +4,12 @@
 // fences, divergent barriers, accesses out of bounds, uninitialized reads and more, each with file, line, element
 // and threads. Package launchspec reads launches from the comments of a shader file:
 //
-//	lib, err := sanitizer.Load(os.DirFS("shaders"), "scale.metal")
+//	lib, err := sanitizer.LoadNative(ctx, os.DirFS("shaders"), "scale.metal", sanitizer.NativeOptions{})
 //	specs, err := launchspec.Parse(text)
 //	kernel, err := lib.Kernel(specs[0].Kernel, specs[0].Options()...)
 //	launch, inputs, err := specs[0].Arguments(kernel, seed)
 //	report, err := kernel.Sanitize(ctx, launch, sanitizer.Config{}, inputs...)
 //
-// The command metalsan does this for whole files.
+// The command metalsan does this for whole files. [Load] is for shaders that MLX's custom kernels run: it checks the text
+// that MLX generates from them.
 package sanitizer
