@@ -10,6 +10,6 @@
 //	launch, inputs, err := specs[0].Arguments(kernel, seed)
 //	report, err := kernel.Sanitize(ctx, launch, sanitizer.Config{}, inputs...)
 //
-// The command metalsan does this for whole files. [Load] is for shaders that MLX's custom kernels run: it checks the text
-// that MLX generates from them.
+// The command metalsan does this for whole files. [Load] is for shaders that MLX's custom kernels run: it checks the
+// text that MLX generates from them.
 package sanitizer

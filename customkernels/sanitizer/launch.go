@@ -157,7 +157,7 @@ func (k *Kernel) MetalSource(l Launch, inputs ...Array) (string, error) {
 	return k.text(l, inputs)
 }
 
-// text returns the text of a valid launch that includes its defaults: what MLX generates, or a native kernel's own text.
+// text returns the text of a valid launch that includes its defaults: MLX's text, or a native kernel's own.
 func (k *Kernel) text(l Launch, inputs []Array) (string, error) {
 	if k.loaded.Native != nil {
 		arguments, err := k.loaded.Arguments(l.templateTexts())

@@ -29,7 +29,8 @@ type Launch struct {
 func (l Launch) name() string { return l.Kernel + " " + l.Label }
 
 // LeftOut returns the end of a report: the kernels without a launch description or that cannot run, and the reason if
-// launches are missing. done is the participle of the command's verb, such as "run". n is the number of launches in the report.
+// launches are missing. done is the participle of the command's verb, such as "run". n is the number of launches in
+// the report.
 func LeftOut(done string, withoutLaunch, unsupported []string, incomplete bool, n int) string {
 	var text strings.Builder
 	for _, problem := range unsupported {

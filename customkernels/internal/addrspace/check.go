@@ -127,10 +127,16 @@ func (w *rewriter) read(ctx context.Context) ([]diagnostic, error) {
 		return nil, err
 	}
 	before := prelude.Text
-	if w.code.Classes["complex_t"] { // the text contains MLX's own headers, which define these types themselves
+	if w.definesMLX() {
 		before = "#define MLXG_NO_MLX_PRELUDE\n" + prelude.Text
 	}
 	return runClang(ctx, before+"\n#line 1 \""+checkedText+"\"\n"+translated)
+}
+
+// definesMLX reports whether the text defines classes that MLX declares before a kernel, as MLX's own headers do.
+func (w *rewriter) definesMLX() bool {
+	return slices.ContainsFunc([]string{"complex_t", "complex64_t", "Limits", "ConditionalType"},
+		func(name string) bool { return w.code.Classes[name] })
 }
 
 // readTemporaries reads the text again if clang rejected a temporary object as an argument in thread memory. In the
@@ -229,4 +235,28 @@ func (w *rewriter) macro(name string) bool {
 		}
 	}
 	return w.macros[name]
+}
+
+// canary inserts a violation at the beginning of the kernel's body. In a template it depends on a template parameter,
+// so that clang reports it only if it instantiates the kernel.
+func (w *rewriter) canary() error {
+	kernel, _, err := w.NativeKernel(w.items)
+	if err != nil {
+		return err
+	}
+	value := "metal::mlxg_canary_type<>()"
+	for _, p := range kernel.Template {
+		switch {
+		case p.Kind == msl.TypeParameter:
+			value = "metal::mlxg_canary_type<" + p.Name + ">()"
+		case p.Kind != msl.OtherParameter:
+			value = "metal::mlxg_canary_value<" + p.Name + ">()"
+		default:
+			continue
+		}
+		break
+	}
+	w.insert(kernel.BodyPos.Offset, fmt.Sprintf("\n#line 1 %q\n{ __global float* mlxg_canary = %s; }\n#line %d %q\n",
+		canaryKernel, value, kernel.BodyPos.Line, checkedText))
+	return nil
 }

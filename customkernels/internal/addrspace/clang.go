@@ -176,7 +176,7 @@ func (d diagnostic) ambiguous() bool {
 // temporary is in no address space; in Metal it is in thread memory. Clang does not check the rest of the expression.
 func (d diagnostic) harmless() bool {
 	return strings.Contains(d.Message, temporary) || d.sameOperandTypes() || slices.ContainsFunc(d.Notes, func(n string) bool {
-		return strings.Contains(n, temporary) || strings.Contains(n, "(the implicit copy ") &&
+		return strings.Contains(n, temporary) || strings.Contains(n, genericObject) || strings.Contains(n, "(the implicit copy ") &&
 			strings.Contains(n, "cannot bind reference in address space 'constant' to object in address space "+
 				"'generic'")
 	})
@@ -216,5 +216,9 @@ func (d diagnostic) refusesTemporary() bool {
 		return strings.Contains(n, "cannot bind reference in default address space to object in address space 'thread'")
 	})
 }
+
+// genericObject is clang's explanation for an object without an address space, which the translation did not place.
+// Metal's objects have one.
+const genericObject = "'this' object is in address space 'generic', but method expects object in address space 'thread'"
 
 const temporary = "'this' object is in default address space, but method expects object in address space 'thread'"

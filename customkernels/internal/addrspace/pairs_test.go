@@ -53,6 +53,12 @@ var addressSpacePairs = []struct {
 		wantLineOf: "device float* p = buf",
 	},
 	{
+		name:       "array of device pointers in thread memory",
+		wrong:      "  threadgroup float buf[8];\n  thread device float* p[2];\n  p[0] = buf; p[0][0] = 1;",
+		right:      "  threadgroup float buf[8];\n  thread device float* p[2];\n  p[0] = y; p[0][0] = buf[0] = 1;",
+		wantLineOf: "p[0] = buf;",
+	},
+	{
 		name:       "assignment between address spaces",
 		wrong:      "  threadgroup float buf[8], c[4];\n  device float* p = y;\n  p = buf;",
 		right:      "  threadgroup float buf[8], c[4];\n  device float* p = y;\n  p = y + 1; c[0] = buf[0];",

@@ -105,6 +105,8 @@ func (w *rewriter) addressSpaces() {
 			continue // a macro, which is translated at its definition
 		}
 		switch {
+		case q.Space == msl.Thread && w.otherSpaceFollows(q.Token): // "thread device T* p[2]": the variable's own space
+			w.replace(t, "")
 		case q.Constructor && q.Space == msl.Thread: // OpenCL does not place temporaries in thread memory
 			w.replace(t, "")
 		case w.anyReference && q.Space == msl.Thread && w.code.ConstReference(q.Token):
@@ -119,6 +121,16 @@ func (w *rewriter) addressSpaces() {
 			w.replace(t, openclSpaces[q.Space])
 		}
 	}
+}
+
+// otherSpaceFollows reports whether the specifiers after token i contain another address space.
+func (w *rewriter) otherSpaceFollows(i int) bool {
+	for j := w.code.Step(i, 1); j >= 0 && w.code.Tokens[j].Kind == msl.Identifier; j = w.code.Step(j, 1) {
+		if msl.IsAddressSpace(w.code.Tokens[j].Text) {
+			return true
+		}
+	}
+	return false
 }
 
 // names removes the word kernel, renames words that OpenCL reserves, appends f to literals without a suffix, and
@@ -373,28 +385,4 @@ func (w *rewriter) unqualifiedPointer(first, end int, pointers map[string]bool) 
 		}
 	}
 	return pointer
-}
-
-// canary inserts a violation at the beginning of the kernel's body. In a template it depends on a template parameter,
-// so that clang reports it only if it instantiates the kernel.
-func (w *rewriter) canary() error {
-	kernel, _, err := w.NativeKernel(w.items)
-	if err != nil {
-		return err
-	}
-	value := "metal::mlxg_canary_type<>()"
-	for _, p := range kernel.Template {
-		switch {
-		case p.Kind == msl.TypeParameter:
-			value = "metal::mlxg_canary_type<" + p.Name + ">()"
-		case p.Kind != msl.OtherParameter:
-			value = "metal::mlxg_canary_value<" + p.Name + ">()"
-		default:
-			continue
-		}
-		break
-	}
-	w.insert(kernel.BodyPos.Offset, fmt.Sprintf("\n#line 1 %q\n{ __global float* mlxg_canary = %s; }\n#line %d %q\n",
-		canaryKernel, value, kernel.BodyPos.Line, checkedText))
-	return nil
 }

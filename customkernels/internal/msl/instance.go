@@ -66,12 +66,8 @@ func (p *parser) launchable(part [2]int) bool {
 	if end-part[0] < 2 || p.Tokens[end-1].Kind != Identifier {
 		return false
 	}
-	switch kind := p.Join(part[0], end-2); {
-	case kind == "typename" || kind == "class":
-		return true
-	default:
-		return slices.Contains(launchableTypes, strings.TrimPrefix(kind, "const "))
-	}
+	kind := p.Join(part[0], end-2)
+	return kind == "typename" || kind == "class" || slices.Contains(launchableTypes, strings.TrimPrefix(kind, "const "))
 }
 
 // launchableTypes are the types of template parameters whose arguments are numbers or bools.

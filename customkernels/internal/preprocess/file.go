@@ -34,8 +34,8 @@ func (f file) position(line, column int) msl.Position {
 	return msl.Position{File: f.name, Line: line, Column: column, Offset: f.starts[line] + column - 1}
 }
 
-// line returns the origin of a line of the preprocessor's output. A token of a macro's replacement comes from the macro's
-// name, and any other token from its own column.
+// line returns the origin of a line of the preprocessor's output. A token of a macro's replacement comes from the
+// macro's name, and any other token from its own column.
 func (f file) line(number int, output string) msl.Line {
 	l := msl.Line{Position: f.position(number, 1)}
 	if number >= len(f.tokens) || len(f.tokens[number]) == 0 {

@@ -9,8 +9,8 @@ import (
 )
 
 // Draft returns a launch description of a kernel of a native file: one thread, zeros, and buffers that are large enough
-// for most kernels. It shows that the kernel loads, compiles and runs, and is a start for a description with real sizes.
-// instance selects an explicit instantiation of a template; the empty name selects the first one.
+// for most kernels. It shows that the kernel loads, compiles and runs. Real sizes must replace its sizes. instance
+// selects an explicit instantiation of a template; the empty name selects the first one.
 func (f *File) Draft(k *msl.Kernel, instance string) string {
 	name, arguments := k.HostName, []string(nil)
 	for _, in := range f.parsed.Instances {
@@ -98,8 +98,8 @@ func draftBuffer(b *msl.Buffer, types map[string]string) string {
 	return fmt.Sprintf("inout:%s[4096]:zeros", dtype)
 }
 
-// draftDType returns the dtype of a buffer's elements: of one lane of a vector, and uint32 for a structure. plain is set
-// for a scalar.
+// draftDType returns the dtype of a buffer's elements: of one lane of a vector, and uint32 for a structure. plain is
+// set for a scalar.
 func draftDType(element string) (dtype string, plain bool) {
 	element = strings.TrimPrefix(element, "metal::")
 	for _, atomic := range []string{"atomic<", "atomic_", "_atomic<"} {
@@ -116,7 +116,7 @@ func draftDType(element string) (dtype string, plain bool) {
 		}
 	}
 	element = strings.TrimPrefix(element, "packed_")
-	if i := slices.IndexFunc([]byte(element), func(c byte) bool { return msl.IsDigit(c) }); i > 0 {
+	if i := slices.IndexFunc([]byte(element), msl.IsDigit); i > 0 {
 		element = element[:i]
 	}
 	if name := dtypeNames[msl.DType(element)]; name != "" {

@@ -15,7 +15,7 @@ func (n *nativeWriter) keep(more string) {
 	byName := map[string][]int{}
 	var nameless []int
 	for i, it := range n.items {
-		if it.Scope != msl.NamespaceScope || it.Kernel && i != n.kernel || n.graphics(it) {
+		if it.Scope != msl.NamespaceScope || it.Kernel && i != n.kernel || n.graphics(it) || n.redeclares(it) {
 			continue
 		}
 		names := n.declared(it)
@@ -77,6 +77,23 @@ func (n *nativeWriter) graphics(it msl.Item) bool {
 		}
 	}
 	return false
+}
+
+// redeclares reports whether an item repeats the declaration of a constexpr member, as C++14 requires outside of the
+// class. Compilers of C++20 do not need it.
+func (n *nativeWriter) redeclares(it msl.Item) bool {
+	if it.Kind != msl.OtherItem || it.Params >= 0 {
+		return false
+	}
+	constant, member := false, false
+	for i := it.First; i <= it.Last; i++ {
+		constant = constant || n.Tokens[i].Is("constexpr")
+		member = member || n.Tokens[i].Is("::")
+		if n.Tokens[i].Is("=") || n.Tokens[i].Is("{") {
+			return false
+		}
+	}
+	return constant && member
 }
 
 // mentionsOnly reports whether every name of the text in the head of an item is used.

@@ -30,7 +30,7 @@ float helper(float x) { return x * table[0]; }
 float dead(float x) { return gone(x); }
 static_assert(sizeof(pair) == 8); static_assert(sizeof(unused) == 8);
 template <typename T> struct traits { static constexpr int n = 1; };
-template <> struct traits<pair> { static constexpr int n = 2; };
+template <> struct traits<pair> { static constexpr int n = 2; }; constant constexpr int traits<pair>::n;
 constant int size [[function_constant(0)]];
 constant bool missing [[function_constant(1)]];
 constant int queried [[function_constant(2)]];
@@ -66,7 +66,7 @@ template [[host_name("c_float")]] kernel void c<float, helper>(device float*);
 	}
 	a := source("a")
 	contains(a, []string{"struct pair", "pair operator+", "float helper", "table[2]", "struct traits<pair>", "size = 3 ", "if (false", "sizeof(pair)"},
-		[]string{"unused", "dead", "shade", "block_t", "kind", "missing", "void b", "void c"})
+		[]string{"unused", "dead", "shade", "block_t", "kind", "missing", "void b", "void c", "traits<pair>::n;"})
 	require.Equal(t, "kernel void a(", strings.Split(a, "\n")[14][:len("kernel void a(")])
 	contains(source("b"), []string{"block_t", "enum kind", "missing = {}"}, []string{"pair", "helper", "table", "void a"})
 	contains(source("c_float"), []string{"float helper", "table[2]", `template [[host_name("c")]] [[kernel]] decltype(c<float, helper>) c<float, helper>;`},
