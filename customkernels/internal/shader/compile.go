@@ -10,24 +10,23 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// Compile calls compile with source, the C++ translation of text, and returns its result. If the compiler rejects
-// constructs that Metal accepts, Compile calls compile again with the translation that host returns for the repairs.
+// Compile calls compile with source, the C++ translation of text, and returns its result. If the compiler finds no
+// common type for the two values of a conditional operator, Compile calls compile again with the translation that host
+// returns for the lines of these operators.
 func Compile[P any](text string, source *translate.HostSource,
-	host func(text string, r translate.Repairs) (*translate.HostSource, error), compile func(source string) (P, error),
+	host func(text string, conditionals ...int) (*translate.HostSource, error), compile func(source string) (P, error),
 ) (P, error) {
-	var repairs translate.Repairs
+	var lines []int
 	for {
 		p, err := compile(source.Source)
 		var refused *toolchain.CompileError
 		if !errors.As(err, &refused) {
 			return p, err
 		}
-		more := addLines(&repairs.Conditionals, conditionalError, refused.Output)
-		more = addLines(&repairs.Constants, constantError, refused.Output) || more
-		if !more {
+		if !addLines(&lines, conditionalError, refused.Output) {
 			return p, err
 		}
-		if source, _ = host(text, repairs); source == nil {
+		if source, _ = host(text, lines...); source == nil {
 			return p, err
 		}
 	}
@@ -45,9 +44,5 @@ func addLines(lines *[]int, pattern *regexp.Regexp, output string) bool {
 	return len(*lines) > known
 }
 
-// The errors of g++ and clang about conditional operators without a common type, and about constexpr functions and
-// variables whose value the compiler cannot compute.
-var (
-	conditionalError = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):\d+: error: (?:operands to '\?:'|conditional expression is ambiguous|incompatible operand types)`)
-	constantError    = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):\d+: error: (?:call to non-'constexpr' function|constexpr function never produces a constant expression)`)
-)
+// conditionalError matches the errors of g++ and clang about conditional operators without a common type.
+var conditionalError = regexp.MustCompile(`(?m)^[^:\n]+\.cpp:(\d+):\d+: error: (?:operands to '\?:'|conditional expression is ambiguous|incompatible operand types)`)

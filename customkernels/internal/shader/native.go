@@ -114,11 +114,11 @@ func (k *Kernel) Text(arguments []string) (string, error) {
 }
 
 // Host translates the text of a launch for the checker.
-func (k *Kernel) Host(text string, r translate.Repairs) (*translate.HostSource, error) {
+func (k *Kernel) Host(text string, conditionals ...int) (*translate.HostSource, error) {
 	if k.Native != nil {
-		return translate.HostNative(text, k.Native.values.Sizes, r)
+		return translate.HostNative(text, k.Native.values.Sizes, conditionals...)
 	}
-	return translate.Host(text, r.Conditionals...)
+	return translate.Host(text, conditionals...)
 }
 
 // Locate maps a line and column of the text of a launch to the shader's files. ok is false for lines that the shader

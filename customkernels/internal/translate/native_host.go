@@ -12,13 +12,12 @@ import (
 
 // HostNative rewrites the text of [Native] into C++ for the checker, as [Host] does for MLX's text. sizes holds the
 // numbers of elements of the threadgroup arguments.
-func HostNative(text string, sizes map[string]int, r Repairs) (*HostSource, error) {
+func HostNative(text string, sizes map[string]int, conditionals ...int) (*HostSource, error) {
 	h, err := rewriteFor(text, rewriter{unrollPragma: Unroll, zeroMemory: true})
 	if err != nil {
 		return nil, err
 	}
-	h.conditionals(r.Conditionals)
-	h.variableConstants(r.Constants)
+	h.conditionals(conditionals)
 	h.aggregates()
 	kernel, arguments, err := h.NativeKernel(h.items)
 	if err != nil {

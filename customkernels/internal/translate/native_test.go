@@ -76,7 +76,6 @@ template [[host_name("c_float")]] kernel void c<float, helper>(device float*);
 func TestNativeHost(t *testing.T) {
 	const text = `struct acc { float a, b; constexpr acc() = default; acc() threadgroup = default; };
 struct own { int v; own() = default; own(int x) : v(x) {} };
-constexpr float third(float x) { return rounded(x); }
 namespace inner {
 kernel void f(volatile coherent(device) device atomic_uint* n [[buffer(5)]], constant float x[2] [[buffer(2)]],
     threadgroup float& g, threadgroup void* p, ushort2 at [[thread_position_in_grid]], device float* y [[buffer(7)]]) {
@@ -86,7 +85,7 @@ kernel void f(volatile coherent(device) device atomic_uint* n [[buffer(5)]], con
 }
 }
 `
-	host, err := HostNative(text, map[string]int{"p": 64}, Repairs{Constants: []int{3}})
+	host, err := HostNative(text, map[string]int{"p": 64})
 	require.NoError(t, err)
 	require.Equal(t, []HostBuffer{{"x", "float", false, false}, {"n", "atomic_uint", false, true}, {"y", "float", false, true}}, host.Buffers)
 	require.Equal(t, []string{"g", "p"}, host.ThreadgroupArguments)
@@ -100,14 +99,14 @@ kernel void f(volatile coherent(device) device atomic_uint* n [[buffer(5)]], con
 	} {
 		require.Contains(t, host.Source, part)
 	}
-	for _, part := range []string{"acc() = default", "coherent", "[0 ...", "constexpr float third"} {
+	for _, part := range []string{"acc() = default", "coherent", "[0 ..."} {
 		require.NotContains(t, host.Source, part)
 	}
 	_, err = Host(strings.Replace(text, "threadgroup float& g, threadgroup void* p, ", "", 1))
 	require.ErrorContains(t, err, "the threadgroup variable sums cannot have an initializer")
-	_, err = HostNative("kernel void f(device float* y) { threadgroup float s[2] = {0, 1}; }", nil, Repairs{})
+	_, err = HostNative("kernel void f(device float* y) { threadgroup float s[2] = {0, 1}; }", nil)
 	require.ErrorContains(t, err, "1:57: the threadgroup variable s cannot have an initializer other than zeros")
-	_, err = HostNative("struct s { bool operator>(s o) { return true; } };\nkernel void f(device float* y) {}", nil, Repairs{})
+	_, err = HostNative("struct s { bool operator>(s o) { return true; } };\nkernel void f(device float* y) {}", nil)
 	require.NoError(t, err)
 }
 
@@ -119,7 +118,7 @@ func TestNativeHeader(t *testing.T) {
 		"typedef half float16_t;\nkernel void f(device float16_t* y) {}":               "metal_native.h",
 		"struct complex64_t { float r, i; };\nkernel void f(device complex64_t* y) {}": "metal_native.h",
 	} {
-		host, err := HostNative(text, nil, Repairs{})
+		host, err := HostNative(text, nil)
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(host.Source, "#include \""+header+"\"\n"), text)
 	}

@@ -52,13 +52,6 @@ MLXG_INLINE void simdgroup_barrier(mem_flags flags, thread_scope = thread_scope_
 
 // ---- simdgroup and quadgroup functions ----
 
-// Whether simdgroup functions take a T: numbers of at most 32 bits and vectors of them. Shaders use Apple's name.
-template <class T>
-struct __is_valid_simdgroup_type : false_type {};
-template <class T>
-  requires(detail::lanes<T> > 0)
-struct __is_valid_simdgroup_type<T> : bool_constant<sizeof(detail::scalar_of<T>) <= 4> {};
-
 #define MLXG_REDUCE(NAME, OP)                                  \
   template <class T>                                           \
   MLXG_INLINE T simd_##NAME(T data, MLXG_LINE) {               \

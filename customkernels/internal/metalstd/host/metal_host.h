@@ -8,6 +8,7 @@
 #include "metal_arguments.h"
 #include "metal_atomic.h"
 #include "metal_convert.h"
+#include "metal_internals.h"
 #include "metal_math.h"
 #include "metal_matrix.h"
 #include "metal_simd.h"
