@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "46f055913415d036"
+#define MLXG_INTERFACE "b1d1a4c77e86498b"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -52,6 +52,9 @@ typedef struct {
   char* (*mlxg_start_metal_capture)(const char* path);
   char* (*mlxg_stop_metal_capture)(void);
   mlxg_result (*mlxg_depends)(void* a, const uintptr_t* others, size_t n, bool wait);
+  bool (*mlxg_products_available)(void);
+  mlxg_result (*mlxg_undefined)(const int* shape, size_t n, int dtype);
+  mlxg_result (*mlxg_product_into)(mlxg_product p, const uintptr_t* inputs, size_t n);
   mlxg_info (*mlxg_array_info)(void* a);
   mlxg_result (*mlxg_array_new)(const void* data, const int* shape, int ndim, int dtype);
   mlxg_result (*mlxg_array_unfilled)(const int* shape, int ndim, int dtype, void** data);

@@ -160,6 +160,20 @@ char* mlxg_stop_metal_capture(void);
 // computed a. Without it the host may run far ahead, and all work in the device's queue keeps its memory.
 mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait);
 
+// Matrix products on CUDA devices that write to memory that exists. For an exported graph, none are available.
+bool mlxg_products_available(void);
+// mlxg_undefined returns an array whose elements no node computes.
+mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
+// mlxg_product_into returns the third input with the product of the first two, from row `row` on. It has the memory of
+// the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a workspace of
+// any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If accumulate is set,
+// the product is added to the rows. The nodes of further inputs run earlier.
+typedef struct {
+  bool a_transposed, b_transposed, accumulate, scaled, tf32;
+  int row;
+} mlxg_product;
+mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n);
+
 // Arrays.
 typedef struct {
   int ndim;

@@ -214,10 +214,14 @@ struct LogitBlock {
   }
 
   // Writes dx of the block, which begins at column `begin` of the row x. The target's dx is overwritten last, because a
-  // test for the target in each vector would take longer.
+  // test for the target in each vector would take longer. Its logit is read first, because dx may be x.
   void write_gradient(
       RowGradient row, device const T* x, device T* dx, size_t begin, bool is_aligned, LossOptions options) const {
     const uint left = options.width - begin;
+    const uint offset = row.target - uint(begin);
+    const bool has_target =
+        offset < uint(VECS_PER_THREAD * VEC_STRIDE) && offset % VEC_STRIDE < uint(VEC) && row.target < options.width;
+    const float target_logit = has_target ? float(x[row.target]) : 0;
     if (is_aligned && all_in_row(left)) {
       for (int v = 0; v < VECS_PER_THREAD; v++) {
         write_vec(v, begin + v * VEC_STRIDE, row, dx, true, options);
@@ -227,9 +231,8 @@ struct LogitBlock {
         write_vec(v, begin + v * VEC_STRIDE, row, dx, is_aligned, options);
       }
     }
-    const uint offset = row.target - uint(begin);
-    if (offset < uint(VECS_PER_THREAD * VEC_STRIDE) && offset % VEC_STRIDE < uint(VEC) && row.target < options.width) {
-      dx[row.target] = T(logit_gradient<T, CAPPED>(float(x[row.target]), row, row.target_term, options));
+    if (has_target) {
+      dx[row.target] = T(logit_gradient<T, CAPPED>(target_logit, row, row.target_term, options));
     }
   }
 
