@@ -330,6 +330,21 @@ mlxg_results mlxg_custom_function(uintptr_t fun, uintptr_t vjp, uintptr_t jvp, u
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
   return table->mlxg_custom_function(fun, vjp, jvp, vmap, args, n);
 }
+mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_recipe_apply(id, args, n);
+}
+mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_recipe_record(id, fun, vjp, args, n);
+}
+uint64_t mlxg_recipe_launches(void) {
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (uint64_t){0};
+  return table->mlxg_recipe_launches();
+}
 mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_results){.err = mlxg_library_error()};

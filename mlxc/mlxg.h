@@ -230,6 +230,13 @@ mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* t
 // A rule with the id 0 is derived from fun.
 mlxg_results mlxg_custom_function(
     uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n);
+// mlxg_recipe_apply is mlxg_custom_function of the functions that mlxg_recipe_record recorded for this id and for
+// arguments of the same shapes and dtypes, on the current stream. It returns no arrays if none were recorded. The
+// functions may depend on nothing else, and must not read elements.
+mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n);
+mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n);
+// mlxg_recipe_launches returns the number of kernel launches that recipes have added without a call of Go, modulo 2⁶⁴.
+uint64_t mlxg_recipe_launches(void);
 // The forward pass calls fun. The gradient calls again, which recomputes the same results.
 mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n);
 // mlxg_vmap maps fun over one axis of each argument. −1 in in_axes and MLXG_UNMAPPED in out_axes mean no axis.

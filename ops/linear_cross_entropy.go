@@ -107,8 +107,12 @@ func linearCrossEntropy(
 			classes: cfg.classes(args[2], args[1].Dim(0)),
 		}
 	}
+	var key any
+	if inPlace { // the other loss limits how far the host runs ahead, which needs nodes of its own at every call
+		key = newLinearLossKey(cfg, plan, needsGrad)
+	}
 	var outputs []*mlxc.Array
-	results := withGradient([]*mlxc.Array{hidden, weight, targets},
+	results := withGradient(key, []*mlxc.Array{hidden, weight, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			outputs = scoped(func() []*mlxc.Array { return newLoss(args).forward(args[2], mlxc.Differentiating()) })
 			return outputs
@@ -123,6 +127,25 @@ func linearCrossEntropy(
 	freeAll(outputs)
 	freeAll(results[1:])
 	return results[0]
+}
+
+// A linearLossKey identifies the graphs of LinearCrossEntropy. See withGradient.
+type linearLossKey struct {
+	cfg             CrossEntropyConfig // without IgnoreIndex
+	ignores         bool
+	ignored         int
+	plan            classPlan
+	needsGrad       [2]bool
+	differentiating bool // logits are kept
+}
+
+func newLinearLossKey(cfg CrossEntropyConfig, plan classPlan, needsGrad [2]bool) linearLossKey {
+	k := linearLossKey{cfg: cfg, plan: plan, needsGrad: needsGrad, differentiating: mlxc.Differentiating()}
+	k.cfg.IgnoreIndex = nil
+	if cfg.IgnoreIndex != nil {
+		k.ignores, k.ignored = true, *cfg.IgnoreIndex
+	}
+	return k
 }
 
 // A linearLoss holds the operands of LinearCrossEntropy. The arrays that its methods create belong to the scope of the
