@@ -3,6 +3,7 @@ package mlxc_test
 import (
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -132,6 +133,31 @@ func TestRecipeOfAFailingRule(t *testing.T) {
 	for range 2 {
 		_, _, err := mlxc.VJP(f, arrays{x}, arrays{x})
 		require.ErrorContains(t, err, "result 0 of the vjp must have the shape and dtype of argument 0")
+	}
+}
+
+// A computed array that a recipe captures is shared, and the node that computed it is not added again.
+func TestRecipeWithAComputedArray(t *testing.T) {
+	id := recipe.ID(t.Name())
+	base := mlxc.FromSlice([]float32{2, 3})
+	var computed *mlxc.Array
+	f := func(a arrays) arrays {
+		return recipe.Use[*mlxc.Array]()(id, a,
+			func(a arrays) arrays { return arrays{a[0].Mul(base.Square())} },
+			func(_, cotangents, _ arrays) arrays {
+				computed = base.Square().Keep()
+				require.NoError(t, mlxc.Eval(computed)) // inside a transform, it keeps its node
+				return arrays{cotangents[0].Mul(computed)}
+			})
+	}
+	x := mlxc.Ones(mlxc.Float32, 2)
+	for range 2 {
+		_, grads, err := mlxc.VJP(f, arrays{x}, arrays{x})
+		require.NoError(t, err)
+		var graph strings.Builder
+		require.NoError(t, mlxc.PrintGraph(&graph, map[*mlxc.Array]string{computed: "computed"}, grads[0]))
+		require.Contains(t, graph.String(), "computed")
+		require.Equal(t, []float32{4, 9}, mlxtest.Floats(t, grads[0]))
 	}
 }
 

@@ -36,7 +36,7 @@ struct graph {
     std::vector<mx::Shape> shapes;
     std::vector<mx::Dtype> dtypes;
   };
-  arrays constants;  // have no primitive
+  arrays constants;  // do not depend on the arguments, and have been computed
   std::vector<node> nodes;
   std::vector<size_t> outputs;
   size_t launches = 0;  // number of the nodes that launch a kernel
@@ -77,7 +77,7 @@ class recorder {
       numbers_.emplace(a.id(), numbers_.size());
     }
     visit(outputs, [&](const mx::array& a) {
-      if (!a.has_primitive()) {
+      if (is_constant(a)) {
         numbers_.emplace(a.id(), numbers_.size());
         graph_.constants.push_back(a);
       }
@@ -91,6 +91,11 @@ class recorder {
   graph take() { return std::move(graph_); }
 
  private:
+  // A computed array may still have its node.
+  static bool is_constant(const mx::array& a) {
+    return !a.has_primitive() || a.status() != mx::array::Status::unscheduled;
+  }
+
   // visit calls f for the arrays that have no number, each after its inputs and at least once. It does not recurse,
   // since graphs are deep.
   template <typename F>
@@ -102,7 +107,7 @@ class recorder {
         mx::array a = todo.back();
         auto size = todo.size();
         if (!done.count(a.id()) && !numbers_.count(a.id())) {
-          for (auto& in : a.inputs()) {
+          for (auto& in : is_constant(a) ? arrays{} : a.inputs()) {
             if (!done.count(in.id()) && !numbers_.count(in.id())) {
               todo.push_back(in);
             }
