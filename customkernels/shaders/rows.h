@@ -231,20 +231,30 @@ inline void load_vec_held(
   }
 }
 
-// Returns the sum of VEC values, a power of two, added in pairs.
-template <int VEC>
-inline float pairwise_sum(thread const float* values) {
-  float sums[VEC];
-  for (int k = 0; k < VEC; k++) {
-    sums[k] = values[k];
-  }
-  for (int n = VEC / 2; n > 0; n /= 2) {
-    for (int k = 0; k < n; k++) {
-      sums[k] += sums[k + n];
+// Pairwise reduces N values, a power of two, in pairs of values k and k + N/2.
+template <int N>
+struct Pairwise {
+  static float sum(thread const float* values) {
+    float sums[N / 2];
+    for (int k = 0; k < N / 2; k++) {
+      sums[k] = values[k] + values[k + N / 2];
     }
+    return Pairwise<N / 2>::sum(sums);
   }
-  return sums[0];
-}
+
+  static float maximum(thread const float* values) {
+    float maxima[N / 2];
+    for (int k = 0; k < N / 2; k++) {
+      maxima[k] = max(values[k], values[k + N / 2]);
+    }
+    return Pairwise<N / 2>::maximum(maxima);
+  }
+};
+template <>
+struct Pairwise<1> {
+  static float sum(thread const float* values) { return values[0]; }
+  static float maximum(thread const float* values) { return values[0]; }
+};
 
 // Adds a vector to a sum.
 template <int VEC>
