@@ -99,6 +99,7 @@ struct AttentionBlock {
   typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM> ValuePanel;
   typedef StoredStats<T, MASK_T, MASKED> Stored;
   typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE> StatsPanel;
+  static constexpr constant bool HOLDS_STATS = TRANSPOSED && LANES == 1;  // of all columns of a tile
 
   // Elements of threadgroup memory. An array must have at least one.
   static constexpr constant int HEAD_MEMORY = PARTS * HeadPanel::SIZE;
@@ -124,6 +125,7 @@ struct AttentionBlock {
   ValuePanel values;                      // the same rows of v, or of do if TRANSPOSED
   StatsPanel stats;                       // the RowStats of the queries if TRANSPOSED
   RowStats row_stats[Scores::LANE_ROWS];  // the RowStats of the lane's queries if not TRANSPOSED
+  ColumnStats<HOLDS_STATS ? BLOCK_N : 1> held_stats;
   MaskTile<TRANSPOSED, MASK_T, LANES, BLOCK_M, BLOCK_N> mask_tile;
   Mask<MASK_T> mask;
   device const T* column_heads;
@@ -256,6 +258,9 @@ struct AttentionBlock {
       is_seen = !mask_tile.hides_all();
     }
     prefetch_mask(is_last ? mask_at(column_head + 1) : mask, is_last ? first_column : column + BLOCK_N, next_rows);
+    for (int j = 0; HOLDS_STATS && is_seen && j < BLOCK_N; j++) {
+      held_stats.set(j, panel_stats(j));
+    }
     return PAIRED || is_seen;
   }
 
@@ -351,14 +356,19 @@ struct AttentionBlock {
     return Exponential<T>::of(score - of_query.maximum) * of_query.inverse_sum;
   }
 
+  // panel_stats returns the RowStats of the query of column `column`, if TRANSPOSED.
+  RowStats panel_stats(int column) const {
+    float stored[ROW_STATS_SIZE] = {};
+    stats.get_row(column, stored + Stored::FIRST);
+    return {stored[0], stored[1], stored[2], stored[3]};
+  }
+
   // stats_of returns the RowStats of the query of the lane's element (i, j).
   RowStats stats_of(int i, int j) const {
     if (!TRANSPOSED) {
       return row_stats[i];
     }
-    float stored[ROW_STATS_SIZE] = {};
-    stats.get_row(Scores::column(j, lane), stored + Stored::FIRST);
-    return {stored[0], stored[1], stored[2], stored[3]};
+    return HOLDS_STATS ? held_stats.get(j) : panel_stats(Scores::column(j, lane));
   }
 
   // probabilities turns products q·k into p. If CAPPED, it returns the products, which uncap needs.

@@ -164,6 +164,21 @@ struct RowStats {
 };
 constant constexpr int ROW_STATS_SIZE = 4;
 
+// ColumnStats holds the members of N RowStats as arrays, which a CPU loads as vectors.
+template <int N>
+struct ColumnStats {
+  float maximum[N], inverse_sum[N], delta[N], logsumexp[N];
+
+  RowStats get(int j) const { return {maximum[j], inverse_sum[j], delta[j], logsumexp[j]}; }
+
+  void set(int j, RowStats of_query) {
+    maximum[j] = of_query.maximum;
+    inverse_sum[j] = of_query.inverse_sum;
+    delta[j] = of_query.delta;
+    logsumexp[j] = of_query.logsumexp;
+  }
+};
+
 // StoredStats selects the formula for p, and the elements [FIRST, FIRST + COUNT) of RowStats that p and dz need.
 //
 // p = exp(s − maximum) · inverse_sum, or, if BY_LOGSUMEXP, exp(s − logsumexp). The second formula is accurate enough if

@@ -283,7 +283,7 @@ inline void row_sum(thread Tile<1, ROWS, COLUMNS>& tile, thread float* sums) {
         parts[k] += tile.elements[i][j + k];
       }
     }
-    sums[i] = pairwise_sum<8>(parts);
+    sums[i] = Pairwise<8>::sum(parts);
   }
 }
 
