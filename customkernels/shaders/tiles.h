@@ -200,6 +200,15 @@ inline void store(thread Tile<LANES, ROWS, COLUMNS>& tile, device T* to, int str
   }
 }
 
+#ifdef MLXG_WARPGROUP_TILES
+
+template <int ROWS, int COLUMNS, typename T>
+inline void store(thread Tile<128, ROWS, COLUMNS>& tile, device T* to, int stride, int rows, uint lane) {
+  mlxg::store_rows(tile, to, stride, rows, lane);
+}
+
+#endif
+
 template <int LANES, int ROWS, int COLUMNS>
 inline void multiply(thread Tile<LANES, ROWS, COLUMNS>& tile, float factor) {
   for (int i = 0; i < tile.LANE_ROWS; i++) {
