@@ -35,6 +35,15 @@ MLXG_INLINE void publish_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// copy_piece starts to copy 16 bytes from device memory at from + FROM to shared memory at to + TO. If `there` is
+// false, it writes zeros and does not read.
+template <int TO, int FROM>
+MLXG_INLINE void copy_piece(shared_place to, unsigned long long from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0+%3], [%1+%4], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0), "n"(TO),
+               "n"(FROM)
+               : "memory");
+}
+
 // store_words writes 16 bytes to device memory.
 MLXG_INLINE void store_words(void* to, const unsigned (&words)[4]) {
   unsigned long long address;
@@ -42,6 +51,11 @@ MLXG_INLINE void store_words(void* to, const unsigned (&words)[4]) {
   asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(address), "r"(words[0]), "r"(words[1]), "r"(words[2]),
                "r"(words[3])
                : "memory");
+}
+
+// keep makes the compiler hold a value in a register instead of computing it again at each use.
+MLXG_INLINE void keep(unsigned& value) {
+  asm("" : "+r"(value));
 }
 
 // A matrix_descriptor is wgmma's descriptor of an operand in shared memory, in the layout with the 128-byte swizzle:
