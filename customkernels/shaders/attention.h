@@ -395,16 +395,4 @@ struct AttentionBlock {
       }
     }
   }
-
-  // uncap multiplies gradients of capped scores by the cap's derivative at the products q·k.
-  void uncap(thread Scores& gradients, thread Scores& products) const {
-    if (CAPPED) {
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-          const float slope = tanh_slope(products.get(i, j) * scoring.scale / scoring.cap);
-          gradients.set(i, j, gradients.get(i, j) * slope);
-        }
-      }
-    }
-  }
 };

@@ -50,6 +50,19 @@ struct Scoring {
   float capped(float product) const { return fma(cap, tanh(product * scale / cap), 0.0f) * unit; }
 };
 
+// uncap multiplies gradients of capped scores by the cap's derivative at the products q·k.
+template <bool CAPPED, typename SCORES>
+inline void uncap(thread SCORES& gradients, thread SCORES& products, Scoring scoring) {
+  if (CAPPED) {
+    for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+      for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
+        const float slope = tanh_slope(products.get(i, j) * scoring.scale / scoring.cap);
+        gradients.set(i, j, gradients.get(i, j) * slope);
+      }
+    }
+  }
+}
+
 // load_scoring reads the scale and the soft cap.
 template <typename T>
 inline Scoring load_scoring(device const float* scalars) {
