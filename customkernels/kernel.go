@@ -11,6 +11,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
+	"github.com/mlxgrad/mlxgrad/internal/recipe"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -96,7 +97,7 @@ var launchCount atomic.Uint64
 
 // LaunchCount returns the number of launches that this process has added to graphs. Tests use it to check that an
 // operation launched a kernel.
-func LaunchCount() uint64 { return launchCount.Load() }
+func LaunchCount() uint64 { return launchCount.Load() + recipe.Launches() }
 
 // Launch adds a launch to the graph of its inputs and returns its outputs, without computing them. The inputs are in
 // the order of the function's read-only buffers. A first launch with new dtypes, template arguments or size classes of

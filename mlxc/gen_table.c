@@ -215,6 +215,21 @@ mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait) 
   if (!table) return (mlxg_result){.err = mlxg_library_error()};
   return table->mlxg_depends(a, others, n, wait);
 }
+bool mlxg_products_available(void) {
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (bool){0};
+  return table->mlxg_products_available();
+}
+mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_undefined(shape, n, dtype);
+}
+mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_product_into(p, inputs, n);
+}
 mlxg_info mlxg_array_info(void* a) {
   const mlxg_table* table = functions(&mlxg_loaded);
   if (!table) return (mlxg_info){0};
@@ -314,6 +329,21 @@ mlxg_results mlxg_custom_function(uintptr_t fun, uintptr_t vjp, uintptr_t jvp, u
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
   return table->mlxg_custom_function(fun, vjp, jvp, vmap, args, n);
+}
+mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_recipe_apply(id, args, n);
+}
+mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_results){.err = mlxg_library_error()};
+  return table->mlxg_recipe_record(id, fun, vjp, args, n);
+}
+uint64_t mlxg_recipe_launches(void) {
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (uint64_t){0};
+  return table->mlxg_recipe_launches();
 }
 mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n) {
   const mlxg_table* table = functions(&mlxg_usable);

@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "46f055913415d036"
+#define MLXG_INTERFACE "f3af1d7b8ac75bd0"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -52,6 +52,9 @@ typedef struct {
   char* (*mlxg_start_metal_capture)(const char* path);
   char* (*mlxg_stop_metal_capture)(void);
   mlxg_result (*mlxg_depends)(void* a, const uintptr_t* others, size_t n, bool wait);
+  bool (*mlxg_products_available)(void);
+  mlxg_result (*mlxg_undefined)(const int* shape, size_t n, int dtype);
+  mlxg_result (*mlxg_product_into)(mlxg_product p, const uintptr_t* inputs, size_t n);
   mlxg_info (*mlxg_array_info)(void* a);
   mlxg_result (*mlxg_array_new)(const void* data, const int* shape, int ndim, int dtype);
   mlxg_result (*mlxg_array_unfilled)(const int* shape, int ndim, int dtype, void** data);
@@ -72,6 +75,9 @@ typedef struct {
   mlxg_results (*mlxg_value_and_grad)(uintptr_t id, const int* argnums, size_t n, const uintptr_t* args, size_t na);
   mlxg_results (*mlxg_jvp)(uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n);
   mlxg_results (*mlxg_custom_function)(uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n);
+  mlxg_results (*mlxg_recipe_apply)(uint64_t id, const uintptr_t* args, size_t n);
+  mlxg_results (*mlxg_recipe_record)(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n);
+  uint64_t (*mlxg_recipe_launches)(void);
   mlxg_results (*mlxg_checkpoint)(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n);
   mlxg_results (*mlxg_vmap)(uintptr_t fun, const uintptr_t* args, const int* in_axes, size_t n, const int* out_axes, size_t n_out);
   void* (*mlxg_compile_new)(uintptr_t id, bool shapeless);

@@ -160,6 +160,20 @@ char* mlxg_stop_metal_capture(void);
 // computed a. Without it the host may run far ahead, and all work in the device's queue keeps its memory.
 mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait);
 
+// Matrix products on CUDA devices that write to memory that exists. For an exported graph, none are available.
+bool mlxg_products_available(void);
+// mlxg_undefined returns an array whose elements no node computes.
+mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
+// mlxg_product_into returns the third input with the product of the first two, from row `row` on. It has the memory of
+// the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a workspace of
+// any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If accumulate is set,
+// the product is added to the rows. The nodes of further inputs run earlier.
+typedef struct {
+  bool a_transposed, b_transposed, accumulate, scaled, tf32;
+  int row;
+} mlxg_product;
+mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n);
+
 // Arrays.
 typedef struct {
   int ndim;
@@ -216,6 +230,13 @@ mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* t
 // A rule with the id 0 is derived from fun.
 mlxg_results mlxg_custom_function(
     uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n);
+// mlxg_recipe_apply is mlxg_custom_function of the functions that mlxg_recipe_record recorded for this id and for
+// arguments of the same shapes and dtypes, on the current stream. It returns no arrays if none were recorded. The
+// functions may depend on nothing else, and must not read elements.
+mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n);
+mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n);
+// mlxg_recipe_launches returns the number of kernel launches that recipes have added without a call of Go, modulo 2⁶⁴.
+uint64_t mlxg_recipe_launches(void);
 // The forward pass calls fun. The gradient calls again, which recomputes the same results.
 mlxg_results mlxg_checkpoint(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n);
 // mlxg_vmap maps fun over one axis of each argument. −1 in in_axes and MLXG_UNMAPPED in out_axes mean no axis.

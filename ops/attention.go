@@ -117,7 +117,7 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlx
 		return out, lse
 	}
 	in := attentionInputs{q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts}
-	results := withGradient(in.list(),
+	results := withGradient(c.key(), in.list(),
 		func(args []*mlxc.Array) []*mlxc.Array {
 			out, statistics := attentionForward(currentTarget(), attentionInputsFrom(args), c)
 			return []*mlxc.Array{out, logSumExp(statistics), statistics}
@@ -131,6 +131,21 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlx
 	}
 	results[2].Free()
 	return results[0], results[1]
+}
+
+// An attentionKey identifies the graphs of an attention. See withGradient.
+type attentionKey struct {
+	scale, softCap    float32
+	causal, hasWindow bool
+	window            Window
+}
+
+func (c AttentionConfig) key() attentionKey {
+	k := attentionKey{scale: c.Scale, softCap: c.SoftCap, causal: c.Causal, hasWindow: c.Window != nil}
+	if c.Window != nil {
+		k.window = *c.Window
+	}
+	return k
 }
 
 // widestHead is the largest head_dim and valueDim of the kernels.

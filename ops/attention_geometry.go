@@ -72,6 +72,7 @@ type rowFootprint struct {
 	inputs, accumulators int  // elements per row
 	valueProducts        bool // it computes products with v beside the scores
 	storedInputs         bool // a warpgroup keeps the inputs in threadgroup memory (StoredOperand)
+	capped               bool // a soft cap takes registers for each score
 }
 
 // attentionGeometryFor returns the geometry of a kernel with this footprint for `length` rows. Warpgroups do not support
@@ -134,11 +135,11 @@ func fitsWarpgroup(width int) bool { return width == 64 || width == 128 }
 const warpgroupLanes = 128
 
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes. A tile has 64 rows
-// of 16-bit elements. Panels of 64 rows are double-buffered in dynamic shared memory. A threadgroup is one warpgroup:
-// several threadgroups on a core hide each other's barriers and exponentials. The core's registers limit their number:
-// it has 512 for each lane of a warpgroup. A lane needs about 24 registers for addresses. For each row of a panel it
-// needs half a register for scores and a quarter for rounded scores, and in backward kernels another half for the
-// gradients of scores.
+// of 16-bit elements. Panels are double-buffered in dynamic shared memory. They have 64 rows, or 128 in the forward
+// pass of heads of 64 without a cap. A threadgroup is one warpgroup: several threadgroups on a core hide each other's
+// barriers and exponentials. The core's registers limit their number: it has 512 for each lane of a warpgroup. A lane
+// needs about 24 registers for addresses. For each row of a panel it needs half a register for scores and a quarter for
+// rounded scores, and in backward kernels another half for the gradients of scores.
 func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionGeometry {
 	const (
 		rows          = 64
@@ -146,16 +147,19 @@ func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionG
 		addresses     = 24
 		variables     = 8 << 10 // bytes of smaller variables
 	)
-	panels := 2 * rows * (headDim + valueDim) * 2
-	g := attentionGeometry{lanes: warpgroupLanes, simdgroups: 1, blockM: rows, blockN: rows, memory: panels + variables}
+	g := attentionGeometry{lanes: warpgroupLanes, simdgroups: 1, blockM: rows, blockN: rows}
+	if !footprint.valueProducts && !footprint.capped && max(headDim, valueDim) == rows {
+		g.blockN = 2 * rows
+	}
+	g.memory = 2*g.blockN*(headDim+valueDim)*2 + variables
 	held := rows * (footprint.inputs/2 + footprint.accumulators) / warpgroupLanes
 	if footprint.storedInputs {
 		held = rows * footprint.accumulators / warpgroupLanes
 		g.memory += rows * (headDim + valueDim) * 2
 	}
-	scores := rows * 3 / 4
+	scores := g.blockN * 3 / 4
 	if footprint.valueProducts {
-		scores = rows * 5 / 4
+		scores = g.blockN * 5 / 4
 	}
 	g.groupsPerCore = coreRegisters / (held + scores + addresses)
 	return g

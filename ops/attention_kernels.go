@@ -199,7 +199,7 @@ func attentionForward(on target, in attentionInputs, cfg AttentionConfig) (out, 
 		a := in.bind(on, cfg)
 		rows, heads, queries := in.q.Shape()[:3], in.q.Dim(1), in.q.Dim(2)
 		headDim, valueDim := in.q.Dim(3), in.v.Dim(3)
-		g := a.geometry(on, queries, rowFootprint{inputs: headDim, accumulators: valueDim})
+		g := a.geometry(on, queries, rowFootprint{inputs: headDim, accumulators: valueDim, capped: a.capped})
 		if g.groupsPerCore == 0 {
 			g.groupsPerCore = forwardGroupsPerCore(on.backend, in.q.DType(), max(headDim, valueDim))
 		}

@@ -84,7 +84,7 @@ func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Arr
 		return crossEntropyMLX(logits, targets, cfg)
 	}
 	var outputs []*mlxc.Array
-	results := withGradient([]*mlxc.Array{logits, targets},
+	results := withGradient(nil, []*mlxc.Array{logits, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			outputs = crossEntropyForward(currentTarget(), args[0], args[1], cfg, mlxc.Differentiating())
 			return outputs

@@ -296,7 +296,7 @@ func TestCrossEntropyIsExportedForMetal(t *testing.T) {
 		},
 		"linear, in two slices": {
 			func(hidden, weight *mlxc.Array) *mlxc.Array {
-				return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{}, classPlan{slice: 5})
+				return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{}, classPlan{slice: 5}, false)
 			}, []string{
 				"cross_entropy_forward", "cross_entropy_forward", "cross_entropy_merge",
 				"cross_entropy_backward", "cross_entropy_backward",

@@ -33,7 +33,7 @@ func Embedding(weight, ids *mlxc.Array) *mlxc.Array {
 	if !kernelsAvailable(op) {
 		return embeddingMLX(weight, ids)
 	}
-	return withGradient([]*mlxc.Array{weight, ids},
+	return withGradient(op, []*mlxc.Array{weight, ids},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{embeddingForward(currentTarget(), args[0], args[1])}
 		},

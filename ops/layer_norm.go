@@ -38,7 +38,7 @@ func layerNorm(op string, x, weight, bias *mlxc.Array, eps float32,
 	if !kernelsAvailable(op) {
 		return mlxc.LayerNorm(x, weight, bias, eps)
 	}
-	return withGradient([]*mlxc.Array{x, weight, bias},
+	return withGradient(normKey{op, eps}, []*mlxc.Array{x, weight, bias},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{layerNormForward(currentTarget(), args[0], args[1], args[2], eps)}
 		},

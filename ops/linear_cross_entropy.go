@@ -16,29 +16,33 @@ import (
 // shape (…) and dtype int32 or uint32. The loss, its options and the treatment of targets that are ignored or out of
 // range are the same as in [CrossEntropy]. The hidden row of an ignored target may hold any values.
 //
-// The classes are processed in slices, one after the other. The logits of a slice take at most 64 MiB (128 MiB on
-// CUDA), but a slice may always have 4096 classes. If two slices would suffice, there is one of up to twice the size.
-// For each slice, with dlogits the gradient of its logits,
+// The classes are processed in slices, one after the other. For each slice, with dlogits the gradient of its logits,
 //
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]
 //
 // The products are those of [MatMul]. Logits and dlogits are rounded to hidden's dtype. dhidden is accumulated in
-// float32 in the order of the slices, from products that are rounded to the dtype.
+// float32 in the order of the slices. Its products are rounded to the dtype before, except on CUDA devices.
 //
-// In float16, cotangents and hidden are scaled by powers of two before the products and the gradients are scaled back
-// afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before a mean is
-// taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish, for example where the magnitude of a
-// logit exceeds 9 times the soft cap.
+// In float16, cotangents and, if needed, hidden are scaled by powers of two before the products and the gradients are
+// scaled back afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before
+// a mean is taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish, for example where the
+// magnitude of a logit exceeds 9 times the soft cap.
 //
-// While a gradient is being taken (see [mlxc.Differentiating]), the logits of the first slices are kept for it. They
-// take at most twice the memory of weight or half the memory of all logits, whichever is larger; a single slice is
-// always kept. A slice whose logits are kept takes three matrix products for the loss and the gradients. The logits of
-// any other slice are computed twice, which makes four products. If the differentiated function captures hidden or
-// weight instead of taking it as an argument (see [mlxc.Array.IsTraced]), that gradient is not computed. Without the
-// gradient of weight, logits are kept only if there is a single slice.
+// While a gradient is being taken (see [mlxc.Differentiating]), the logits of the first slices are kept for it. A slice
+// whose logits are kept takes three matrix products for the loss and the gradients. The logits of any other slice are
+// computed twice, which makes four products. If the differentiated function captures hidden or weight instead of taking
+// it as an argument (see [mlxc.Array.IsTraced]), that gradient is not computed.
 //
-// In addition to arguments and gradients, these arrays are in memory:
+// On CUDA devices with MLX 0.32.4, products write to memory that exists. In addition to arguments and gradients, the
+// logits that are kept, logits of one slice, and dhidden in float32 are in memory. They take as much memory as all logits
+// do; if the logits take at most 512 MiB, all are kept. MLX's gradient takes twice the memory of all logits.
+//
+// On other devices, the logits of a slice take at most 64 MiB (128 MiB on CUDA), but a slice may always have 4096
+// classes. If two slices would suffice, there is one of up to twice the size. The kept logits take at most twice the
+// memory of weight or half the memory of all logits, whichever is larger; a single slice is always kept. Without the
+// gradient of weight, logits are kept only if there is a single slice. In addition to arguments and gradients, these
+// arrays are in memory:
 //
 //   - the kept logits, which are released as slices of dweight are computed
 //   - logits and dlogits of two slices; on Apple GPUs, of as many slices as MLX runs ahead (see
@@ -58,8 +62,13 @@ func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	if !kernelsAvailable(op) {
 		return crossEntropyMLX(hidden.MatMul(weight.Transpose()), targets, cfg)
 	}
-	plan := newClassPlan(mlxc.CurrentBackend(), targets.Size(), weight.Dim(0), weight.Dim(1), weight.DType())
-	return linearCrossEntropy(hidden, weight, targets, cfg, plan)
+	rows, classes, width, dtype := targets.Size(), weight.Dim(0), weight.Dim(1), weight.DType()
+	plan := newClassPlan(mlxc.CurrentBackend(), rows, classes, width, dtype)
+	inPlace := productsInPlace().Available()
+	if inPlace {
+		plan = newInPlacePlan(rows, classes, width, dtype)
+	}
+	return linearCrossEntropy(hidden, weight, targets, cfg, plan, inPlace)
 }
 
 func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) error {
@@ -82,22 +91,28 @@ func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntro
 	return cfg.check(targets, "hidden", hidden, weight.Dim(0))
 }
 
-// linearCrossEntropy is LinearCrossEntropy with a given division of the classes.
-func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan) *mlxc.Array {
+// linearCrossEntropy is LinearCrossEntropy with a given division of the classes. inPlace selects cudaLoss.
+func linearCrossEntropy(
+	hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan, inPlace bool,
+) *mlxc.Array {
 	needsGrad := [...]bool{hidden.IsTraced(), weight.IsTraced()}
-	if !needsGrad[1] {
+	if !needsGrad[1] && !inPlace {
 		plan.kept = plan.keptWithoutWeight(weight.Dim(0))
 	}
 	newLoss := func(args []*mlxc.Array) linearLoss {
 		rows := args[2].Size()
 		return linearLoss{
-			on: currentTarget(), cfg: cfg, plan: plan, needsGrad: needsGrad,
+			on: currentTarget(), cfg: cfg, plan: plan, inPlace: inPlace, needsGrad: needsGrad,
 			hidden: args[0].Reshape(rows, args[0].Dim(-1)), weight: args[1],
 			classes: cfg.classes(args[2], args[1].Dim(0)),
 		}
 	}
+	var key any
+	if inPlace { // the other loss limits how far the host runs ahead, which needs nodes of its own at every call
+		key = newLinearLossKey(cfg, plan, needsGrad)
+	}
 	var outputs []*mlxc.Array
-	results := withGradient([]*mlxc.Array{hidden, weight, targets},
+	results := withGradient(key, []*mlxc.Array{hidden, weight, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			outputs = scoped(func() []*mlxc.Array { return newLoss(args).forward(args[2], mlxc.Differentiating()) })
 			return outputs
@@ -114,6 +129,25 @@ func linearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	return results[0]
 }
 
+// A linearLossKey identifies the graphs of LinearCrossEntropy. See withGradient.
+type linearLossKey struct {
+	cfg             CrossEntropyConfig // without IgnoreIndex
+	ignores         bool
+	ignored         int
+	plan            classPlan
+	needsGrad       [2]bool
+	differentiating bool // logits are kept
+}
+
+func newLinearLossKey(cfg CrossEntropyConfig, plan classPlan, needsGrad [2]bool) linearLossKey {
+	k := linearLossKey{cfg: cfg, plan: plan, needsGrad: needsGrad, differentiating: mlxc.Differentiating()}
+	k.cfg.IgnoreIndex = nil
+	if cfg.IgnoreIndex != nil {
+		k.ignores, k.ignored = true, *cfg.IgnoreIndex
+	}
+	return k
+}
+
 // A linearLoss holds the operands of LinearCrossEntropy. The arrays that its methods create belong to the scope of the
 // caller.
 type linearLoss struct {
@@ -124,6 +158,7 @@ type linearLoss struct {
 	classes   *mlxc.Array // [rows]
 	cfg       CrossEntropyConfig
 	plan      classPlan
+	inPlace   bool
 }
 
 func (l linearLoss) logits(hidden, weight *mlxc.Array) *mlxc.Array {
@@ -132,16 +167,11 @@ func (l linearLoss) logits(hidden, weight *mlxc.Array) *mlxc.Array {
 
 // forward returns the loss, the states of the rows and, if keep is set, the logits of the slices that the plan keeps.
 func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
-	var results, states, kept []*mlxc.Array
-	l.slices(l.hidden, func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array {
-		logits := l.logits(hidden, weight)
-		results = crossEntropyLosses(l.on, logits, l.classes, nil, classSlice{begin, l.weight.Dim(0)}, l.cfg)
-		states = append(states, results[1])
-		if keep && len(kept) < l.plan.kept {
-			kept = append(kept, logits)
-		}
-		return results[1:2]
-	})
+	sliceStates := l.sliceStates
+	if l.inPlace {
+		sliceStates = newCUDALoss(l).sliceStates
+	}
+	results, states, kept := sliceStates(keep)
 	if len(states) > 1 {
 		results = crossEntropyMerge(l.on, mlxc.Stack(0, states...), l.classes, l.weight.Dim(0), l.cfg)
 	}
@@ -153,27 +183,74 @@ func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	return append(results, kept...)
 }
 
+// sliceStates returns the losses and states of the last slice, the states of all slices and, if keep is set, the logits
+// that the plan keeps.
+func (l linearLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array) {
+	l.slices(l.hidden, func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array {
+		logits := l.logits(hidden, weight)
+		results = crossEntropyLosses(l.on, logits, l.classes, nil, classSlice{begin, l.weight.Dim(0)}, l.cfg)
+		states = append(states, results[1])
+		if keep && len(kept) < l.plan.kept {
+			kept = append(kept, logits)
+		}
+		return results[1:2]
+	})
+	return results, states, kept
+}
+
 // backward returns the gradients of hidden and weight for the cotangent dloss of the loss. outputs are the results of
 // forward. If a gradient is not needed, its result is zeros, which are never evaluated.
 func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden, dweight *mlxc.Array) {
 	rows, dtype := l.classes.Dim(0), l.weight.DType()
+	uniform := l.cfg.Reduction != ReductionNone
 	cotangents := dloss
-	if l.cfg.Reduction != ReductionNone {
-		cotangents = dloss.Div(l.cfg.divisor(l.classes)).BroadcastTo(rows)
+	if uniform {
+		cotangents = dloss.Div(l.cfg.divisor(l.classes))
 	}
 	// An ignored row contributes nothing to dweight, even if it holds NaN.
 	ignored, zero := l.classes.Less(mlxc.Scalar[int32](0)), mlxc.Scalar[float32](0)
-	cotangents = mlxc.Where(ignored, zero, cotangents.Reshape(rows))
-	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
-	scaled := unscaled(cotangents, hidden)
-	if dtype == mlxc.Float16 {
-		scaled = scaledForFloat16(cotangents, hidden)
+	perRow := func(c *mlxc.Array) *mlxc.Array {
+		if !uniform {
+			c = c.Reshape(rows)
+		}
+		return mlxc.Where(ignored, zero, c.BroadcastTo(rows))
 	}
-
+	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
+	scaled := scaling{hidden: hidden}
+	switch {
+	case dtype != mlxc.Float16:
+		scaled.cotangents = perRow(cotangents)
+	case l.inPlace && uniform:
+		// The products in place are scaled before they are rounded, so sums over rows do not overflow.
+		scaled.rows = powerOfTwo(cotangents)
+		scaled.dweight = scaled.rows
+		scaled.cotangents = perRow(cotangents.Div(scaled.rows))
+	default:
+		scaled = scaledForFloat16(perRow(cotangents), hidden)
+	}
 	kept := outputs[2:]
 	if mlxc.Differentiating() {
 		kept = nil // MLX would treat them as constants in a second derivative
 	}
+	gradients := l.gradients
+	if l.inPlace {
+		gradients = newCUDALoss(l).gradients
+	}
+	dhidden, dweight = gradients(hidden, outputs[1], kept, scaled)
+	if dhidden == nil {
+		dhidden = zerosLike(l.hidden)[0]
+	}
+	if dweight == nil {
+		dweight = zerosLike(l.weight)[0]
+	}
+	return scaled.dhidden(dhidden).AsType(dtype), dweight
+}
+
+// gradients returns the sums of the products that compute dhidden, and dweight; nil for a gradient that is not needed.
+// The rows of hidden whose targets are ignored are zeros.
+func (l linearLoss) gradients(
+	hidden, states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
+) (dhidden, dweight *mlxc.Array) {
 	var dweights []*mlxc.Array // one per slice
 	l.slices(hidden, func(hidden, weight *mlxc.Array, begin int) (done []*mlxc.Array) {
 		var logits *mlxc.Array
@@ -183,7 +260,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 			logits = l.logits(hidden, weight)
 		}
 		slice := classSlice{begin, l.weight.Dim(0)}
-		dlogits := crossEntropyGradient(l.on, logits, l.classes, outputs[1], scaled.cotangents, slice, l.cfg)
+		dlogits := crossEntropyGradient(l.on, logits, l.classes, states, scaled.cotangents, slice, l.cfg)
 		if l.needsGrad[0] {
 			dh := matrixProduct(l.on, matrix{array: dlogits}, matrix{array: weight})
 			if dhidden != nil {
@@ -193,36 +270,36 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 			done = append(done, dh)
 		}
 		if l.needsGrad[1] {
-			product := matrixProduct(l.on, matrix{array: dlogits, transposed: true}, matrix{array: scaled.hidden})
-			dw := scaled.dweight(product)
+			dw := matrixProduct(l.on, matrix{array: dlogits, transposed: true}, matrix{array: scaled.hidden})
+			if scaled.dweight != nil {
+				dw = dw.Mul(scaled.dweight.AsType(mlxc.Float16))
+			}
 			dweights = append(dweights, dw)
 			done = append(done, dw)
 		}
 		return done
 	})
-	if dhidden == nil {
-		dhidden = zerosLike(l.hidden)[0]
-	}
 	if l.needsGrad[1] {
 		dweight = mlxc.Concatenate(0, dweights...)
-	} else {
-		dweight = zerosLike(l.weight)[0]
 	}
-	return scaled.dhidden(dhidden).AsType(dtype), dweight
+	return dhidden, dweight
 }
 
-// A scaling holds the scaled operands of the matrix products that compute dhidden and dweight, and functions that undo
-// the scaling of these products.
+// A scaling holds the scaled operands of the matrix products that compute dhidden and dweight, and the factors that
+// undo the scaling of these products. A nil factor is 1.
 type scaling struct {
 	cotangents *mlxc.Array // [rows]
 	hidden     *mlxc.Array // [rows, H], operand of dweight
-	dhidden    func(product *mlxc.Array) *mlxc.Array
-	dweight    func(product *mlxc.Array) *mlxc.Array
+	rows       *mlxc.Array // [rows, 1] or a scalar, float32, factors of the rows of dhidden
+	dweight    *mlxc.Array // float32 scalar, factor of dweight
 }
 
-func unscaled(cotangents, hidden *mlxc.Array) scaling {
-	same := func(a *mlxc.Array) *mlxc.Array { return a }
-	return scaling{cotangents, hidden, same, same}
+// dhidden undoes the scaling of the products for dhidden.
+func (s scaling) dhidden(products *mlxc.Array) *mlxc.Array {
+	if s.rows == nil {
+		return products
+	}
+	return products.AsType(mlxc.Float32).Mul(s.rows)
 }
 
 // scaledForFloat16 keeps small elements of dlogits from vanishing and sums over rows from overflowing. It scales by
@@ -241,8 +318,8 @@ func scaledForFloat16(cotangents, hidden *mlxc.Array) scaling {
 	return scaling{
 		cotangents: cotangents.Div(rowScale),
 		hidden:     hidden.AsType(mlxc.Float32).Mul(rowScales.Div(scale)).AsType(mlxc.Float16),
-		dhidden:    func(product *mlxc.Array) *mlxc.Array { return product.AsType(mlxc.Float32).Mul(rowScales) },
-		dweight:    func(product *mlxc.Array) *mlxc.Array { return product.Mul(scale.AsType(mlxc.Float16)) },
+		rows:       rowScales,
+		dweight:    scale,
 	}
 }
 

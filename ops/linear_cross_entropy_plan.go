@@ -49,3 +49,27 @@ func (p classPlan) keptWithoutWeight(classes int) int {
 	}
 	return 0
 }
+
+// newInPlacePlan returns the plan of a cudaLoss. Small logits are all kept. Otherwise as many are kept as fit, together
+// with the memory of a slice and the sums of dhidden, in the memory of all logits, half of the memory that MLX's gradient
+// takes. Narrow slices fill this memory better, and wide ones accumulate dhidden less often. Matrix products and the
+// cross-entropy kernels are fastest if slices are multiples of 4096 classes.
+func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {
+	column := rows * dtype.Size()
+	all := classes * column
+	isSmall := all <= 512<<20
+	limit := max(64<<20, all/12)
+	if isSmall {
+		limit = 128 << 20
+	}
+	p := classPlan{slice: min(max(limit/column/minSliceClasses, 1)*minSliceClasses, classes)}
+	p.kept = ceilDiv(classes, p.slice)
+	if !isSmall {
+		sums := rows * width * mlxc.Float32.Size()
+		if dtype == mlxc.Float16 {
+			sums *= 2 // they are scaled
+		}
+		p.kept = max((all-sums-productWorkspace)/(p.slice*column)-1, 0)
+	}
+	return p
+}

@@ -23,7 +23,7 @@ func MatMul(a, b *mlxc.Array) *mlxc.Array {
 	if !hasSlowProducts(currentTarget()) || !kernelsAvailable(op) {
 		return a.MatMul(b)
 	}
-	return withGradient([]*mlxc.Array{a, b},
+	return withGradient(op, []*mlxc.Array{a, b},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{matMulForward(currentTarget(), args[0], args[1])}
 		},

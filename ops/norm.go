@@ -23,6 +23,12 @@ func checkNorm(x, weight *mlxc.Array, eps float32) error {
 	return nil
 }
 
+// A normKey identifies the graphs of a norm. See withGradient.
+type normKey struct {
+	op  string
+	eps float32
+}
+
 // rowScalars returns the last inputs of the norms' kernels: rows, width and eps. They are inputs and not template
 // arguments, so that one compiled kernel serves all values.
 func rowScalars(rows, width int, eps float32) []*mlxc.Array {

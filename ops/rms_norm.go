@@ -28,7 +28,7 @@ func rmsNorm(op string, x, weight *mlxc.Array, eps float32,
 	if !kernelsAvailable(op) {
 		return mlxc.RMSNorm(x, weight, eps)
 	}
-	return withGradient([]*mlxc.Array{x, weight},
+	return withGradient(normKey{op, eps}, []*mlxc.Array{x, weight},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{rmsNormForward(currentTarget(), args[0], args[1], eps)}
 		},

@@ -22,7 +22,7 @@ func RMSNormResidual(x, residual, weight *mlxc.Array, eps float32) *mlxc.Array {
 	if !kernelsAvailable(op) {
 		return residual.Add(mlxc.RMSNorm(x, weight, eps))
 	}
-	return withGradient([]*mlxc.Array{x, residual, weight},
+	return withGradient(normKey{op, eps}, []*mlxc.Array{x, residual, weight},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return residualForward(currentTarget(), "rms_norm_residual", 1, args, eps)
 		},
@@ -50,7 +50,7 @@ func AddRMSNorm(x, residual, weight *mlxc.Array, eps float32) (sum, norm *mlxc.A
 		sum = x.Add(residual)
 		return sum, mlxc.RMSNorm(sum, weight, eps)
 	}
-	results := withGradient([]*mlxc.Array{x, residual, weight},
+	results := withGradient(normKey{op, eps}, []*mlxc.Array{x, residual, weight},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return residualForward(currentTarget(), "add_rms_norm", 2, args, eps)
 		},

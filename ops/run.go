@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/internal/ahead"
+	"github.com/mlxgrad/mlxgrad/internal/recipe"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -87,13 +89,20 @@ func kernelsAvailable(op string) bool {
 
 // withGradient returns forward(args), differentiated by backward. A nil argument stands for an omitted operand: forward
 // and backward receive nil in its place, and backward's result for it is ignored.
-func withGradient(args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) []*mlxc.Array {
+//
+// key is a comparable value that tells, together with the shapes and dtypes of args and the current stream, which
+// graphs forward and backward build. A later call with an equal key adds these graphs and does not run the functions. If
+// key is nil, they run at every call.
+func withGradient(key any, args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) []*mlxc.Array {
 	// The closures live as long as the graph, so they must not hold args.
 	var given []*mlxc.Array
+	var omitted uint
 	present := make([]bool, len(args))
 	for i, a := range args {
 		if present[i] = a != nil; present[i] {
 			given = append(given, a)
+		} else {
+			omitted |= 1 << i
 		}
 	}
 	expand := func(given []*mlxc.Array) []*mlxc.Array {
@@ -106,15 +115,24 @@ func withGradient(args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) 
 		}
 		return all
 	}
-	return mlxc.CustomVJP(
-		func(given []*mlxc.Array) []*mlxc.Array { return forward(expand(given)) },
-		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			var grads []*mlxc.Array
-			for i, g := range backward(expand(primals), cotangents, outputs) {
-				if present[i] {
-					grads = append(grads, g)
-				}
+	ofGiven := func(given []*mlxc.Array) []*mlxc.Array { return forward(expand(given)) }
+	backwardOfGiven := func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
+		var grads []*mlxc.Array
+		for i, g := range backward(expand(primals), cotangents, outputs) {
+			if present[i] {
+				grads = append(grads, g)
 			}
-			return grads
-		})(given)
+		}
+		return grads
+	}
+	if key == nil || ahead.Current() != nil {
+		return mlxc.CustomVJP(ofGiven, backwardOfGiven)(given)
+	}
+	return recipe.Use[*mlxc.Array]()(recipe.ID(recipeKey{key, omitted}), given, ofGiven, backwardOfGiven)
+}
+
+// A recipeKey is the key of an operation with its omitted operands, a bit for each.
+type recipeKey struct {
+	operation any
+	omitted   uint
 }

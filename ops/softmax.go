@@ -26,7 +26,7 @@ func Softmax(x *mlxc.Array) *mlxc.Array {
 	if !kernelsAvailable(op) {
 		return x.SoftmaxPrecise(-1)
 	}
-	return withGradient([]*mlxc.Array{x},
+	return withGradient(op, []*mlxc.Array{x},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{softmaxForward(currentTarget(), args[0])}
 		},

@@ -24,7 +24,7 @@ func Transpose2D(x *mlxc.Array) *mlxc.Array {
 	if !kernelsAvailable(op) {
 		return x.SwapAxes(-1, -2).Contiguous()
 	}
-	return withGradient([]*mlxc.Array{x},
+	return withGradient(op, []*mlxc.Array{x},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return []*mlxc.Array{transpose(currentTarget(), args[0])}
 		},

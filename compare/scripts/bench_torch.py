@@ -5,7 +5,8 @@
     taskset -c 0,1 python3 bench_torch.py --device cpu --threads 2 > torch-cpu.csv
 
 Like mlxgrad bench, it makes random, contiguous inputs and cotangents in advance, in several sets that are
-together larger than the caches. A repetition is about 10 ms of evaluations. On a GPU, a delay holds them back
+together larger than the caches. A repetition is about 10 ms of evaluations. On a CPU, small cases have a set
+for each of them, because mlxgrad bench gives each its own output. On a GPU, a delay holds the evaluations back
 until the host has submitted all of them, and attention has a line for each of PyTorch's kernels; if a kernel
 refuses the case, the line has the reason. The memory is measured on a GPU only.
 """
@@ -29,6 +30,7 @@ COLUMNS = (
     "bytes,flops,rate,unit,extra_memory,mlx_over_ours,over_limit,message,"
     "limit_gb_per_s,limit_tflop_per_s"
 ).split(",")
+MAX_COPIES = 64
 BACKENDS = {
     "torch flash": SDPBackend.FLASH_ATTENTION,
     "torch cudnn": SDPBackend.CUDNN_ATTENTION,
@@ -79,7 +81,7 @@ def evaluation(case, side, dtype, device):
     """Returns a function that evaluates the pass on operand set i modulo the number of sets."""
     size = sum(math.prod(s) for s in case.shapes) * dtype.itemsize
     sets = []
-    for _ in range(max(1, min(8, (400 << 20) // size + 1))):
+    for _ in range(max(1, min(8 if device == "cuda" else MAX_COPIES, (400 << 20) // size + 1))):
         inputs = [torch.randn(s, device=device, dtype=dtype, requires_grad=True) for s in case.shapes]
         extra = [torch.randint(case.targets, case.shapes[0][:1], device=device)] if case.targets else []
         sets.append([inputs, extra, None, None])
@@ -129,7 +131,7 @@ def measure_on_cpu(case, side, dtype, repeat):
     evaluate(0)
     copies = 1
     for _ in range(3):
-        copies = max(1, min(64, int(10_000 / timed_on_cpu(evaluate, copies))))
+        copies = max(1, min(MAX_COPIES, int(10_000 / timed_on_cpu(evaluate, copies))))
     times = [timed_on_cpu(evaluate, copies) for _ in range(repeat)]
     return times, statistics.median(times), 0, copies, ""
 
@@ -146,7 +148,7 @@ def measure(case, side, dtype, repeat):
     copies = 1
     for _ in range(3):
         device, submit = timed(evaluate, copies, 0)
-        copies = max(1, min(64, int(10_000 / device)))
+        copies = max(1, min(MAX_COPIES, int(10_000 / device)))
     cycles = int(2 * copies * submit * 2000)  # Twice as long as it takes to submit, at 2 GHz.
     times = [timed(evaluate, copies, cycles) for _ in range(repeat)]
     device = [t[0] for t in times]

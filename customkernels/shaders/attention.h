@@ -47,6 +47,7 @@
 //   MASKED       there is a mask
 //   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
 //   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) if not PAIRED, without mask of numbers
+//                                                           and with one simdgroup
 //   SIMDGROUPS   simdgroups of a threadgroup                threadgroup size LANES · SIMDGROUPS
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
 //   BLOCK_N      rows of a panel                            multiple of 8; device tiles: of 16
@@ -99,6 +100,7 @@ struct AttentionBlock {
   typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM> ValuePanel;
   typedef StoredStats<T, MASK_T, MASKED> Stored;
   typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE> StatsPanel;
+  static constexpr constant bool HOLDS_STATS = TRANSPOSED && LANES == 1;  // of all columns of a tile
 
   // Elements of threadgroup memory. An array must have at least one.
   static constexpr constant int HEAD_MEMORY = PARTS * HeadPanel::SIZE;
@@ -124,11 +126,12 @@ struct AttentionBlock {
   ValuePanel values;                      // the same rows of v, or of do if TRANSPOSED
   StatsPanel stats;                       // the RowStats of the queries if TRANSPOSED
   RowStats row_stats[Scores::LANE_ROWS];  // the RowStats of the lane's queries if not TRANSPOSED
+  ColumnStats<HOLDS_STATS ? BLOCK_N : 1> held_stats;
   MaskTile<TRANSPOSED, MASK_T, LANES, BLOCK_M, BLOCK_N> mask_tile;
   Mask<MASK_T> mask;
-  device const T* column_heads;
-  device const T* column_values;
-  device const float* column_stats;
+  device const T* next_heads;  // sources of the next panels
+  device const T* next_values;
+  device const float* next_stats;
   device const MASK_T* masks;
   size_t column_row;             // index of the sequence's first row in k and v, or in q and do if TRANSPOSED
   int column_head, end_head;     // current head of the columns, and one past their last head
@@ -184,8 +187,6 @@ struct AttentionBlock {
       threadgroup T* head_memory,
       threadgroup T* value_memory) {
     const int shared = sizes.query_heads / sizes.key_heads;
-    column_heads = k_or_q;
-    column_values = v_or_do;
     masks = mask_values;
     column_head = TRANSPOSED ? head * shared : head / shared;
     end_head = column_head + (TRANSPOSED ? shared : 1);
@@ -193,10 +194,10 @@ struct AttentionBlock {
     first_column = (TRANSPOSED ? band.first_query(group_first) : band.first_key(group_first)) / BLOCK_N * BLOCK_N;
     end_column = TRANSPOSED ? band.end_query(group_first, GROUP_ROWS) : band.end_key(group_first, GROUP_ROWS);
     const int columns = end_column - first_column;
-    device const T* const first_head = column_heads + head_offset(column_row + first_column);
-    device const T* const first_value = column_values + value_offset(column_row + first_column);
-    heads.init(head_memory + part * HeadPanel::SIZE, first_head, columns, panel_thread, PANEL_THREADS);
-    values.init(value_memory + part * ValuePanel::SIZE, first_value, columns, panel_thread, PANEL_THREADS);
+    next_heads = k_or_q + head_offset(column_row + first_column);
+    next_values = v_or_do + value_offset(column_row + first_column);
+    heads.init(head_memory + part * HeadPanel::SIZE, next_heads, columns, panel_thread, PANEL_THREADS);
+    values.init(value_memory + part * ValuePanel::SIZE, next_values, columns, panel_thread, PANEL_THREADS);
     mask = mask_at(TRANSPOSED ? column_head : head);
     prefetch_mask(mask, first_column, columns);
   }
@@ -214,9 +215,8 @@ struct AttentionBlock {
 
   // walk_stats adds the RowStats of the queries to the iteration, if TRANSPOSED.
   void walk_stats(device const float* of_queries, threadgroup float* memory) {
-    column_stats = of_queries + Stored::FIRST;
-    device const float* const first_stats = column_stats + (column_row + first_column) * ROW_STATS_SIZE;
-    stats.init(memory, first_stats, end_column - first_column, thread_index, LANES * SIMDGROUPS);
+    next_stats = of_queries + (column_row + first_column) * ROW_STATS_SIZE + Stored::FIRST;
+    stats.init(memory, next_stats, end_column - first_column, thread_index, LANES * SIMDGROUPS);
   }
 
   // load_queries loads the simdgroup's rows of q and do, if not TRANSPOSED.
@@ -239,23 +239,31 @@ struct AttentionBlock {
   bool advance(int column) {
     const int left = end_column - column - BLOCK_N;
     const bool is_last = TRANSPOSED && left <= 0;
-    const size_t next = is_last ? column_row + sizes.queries + first_column : column_row + column + BLOCK_N;
+    const size_t step = is_last ? sizes.queries + first_column - column : BLOCK_N;
     const int next_rows = !is_last ? left : column_head + 1 < end_head ? end_column - first_column : 0;
+    next_heads += step * HEAD_DIM;
+    next_values += step * VALUE_DIM;
     acquire(heads, values);
-    heads.advance(column_heads + head_offset(next), next_rows, panel_thread, PANEL_THREADS);
-    values.advance(column_values + value_offset(next), next_rows, panel_thread, PANEL_THREADS);
+    heads.advance(next_heads, next_rows, panel_thread, PANEL_THREADS);
+    values.advance(next_values, next_rows, panel_thread, PANEL_THREADS);
     if (TRANSPOSED) {
-      stats.advance(column_stats + next * ROW_STATS_SIZE, next_rows, thread_index, LANES * SIMDGROUPS);
+      next_stats += step * ROW_STATS_SIZE;
+      stats.advance(next_stats, next_rows, thread_index, LANES * SIMDGROUPS);
     }
     commit(heads, values);
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
+    // A warpgroup is alone in its threadgroup, so it visits only panels that its rows see.
     bool is_seen =
-        rows > 0 && band.sees_some(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N);
+        LANES > 32 ||
+        (rows > 0 && band.sees_some(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N));
     if (MASKED && is_seen) {
       mask_tile.load(mask, query, key, band.queries - query, band.keys - key, lane);
       is_seen = !mask_tile.hides_all();
     }
     prefetch_mask(is_last ? mask_at(column_head + 1) : mask, is_last ? first_column : column + BLOCK_N, next_rows);
+    for (int j = 0; HOLDS_STATS && is_seen && j < BLOCK_N; j++) {
+      held_stats.set(j, panel_stats(j));
+    }
     return PAIRED || is_seen;
   }
 
@@ -351,14 +359,19 @@ struct AttentionBlock {
     return Exponential<T>::of(score - of_query.maximum) * of_query.inverse_sum;
   }
 
+  // panel_stats returns the RowStats of the query of column `column`, if TRANSPOSED.
+  RowStats panel_stats(int column) const {
+    float stored[ROW_STATS_SIZE] = {};
+    stats.get_row(column, stored + Stored::FIRST);
+    return {stored[0], stored[1], stored[2], stored[3]};
+  }
+
   // stats_of returns the RowStats of the query of the lane's element (i, j).
   RowStats stats_of(int i, int j) const {
     if (!TRANSPOSED) {
       return row_stats[i];
     }
-    float stored[ROW_STATS_SIZE] = {};
-    stats.get_row(Scores::column(j, lane), stored + Stored::FIRST);
-    return {stored[0], stored[1], stored[2], stored[3]};
+    return HOLDS_STATS ? held_stats.get(j) : panel_stats(Scores::column(j, lane));
   }
 
   // probabilities turns products q·k into p. If CAPPED, it returns the products, which uncap needs.
@@ -379,18 +392,6 @@ struct AttentionBlock {
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
         products.set(i, j, p.get(i, j) * (products.get(i, j) - stats_of(i, j).delta));
-      }
-    }
-  }
-
-  // uncap multiplies gradients of capped scores by the cap's derivative at the products q·k.
-  void uncap(thread Scores& gradients, thread Scores& products) const {
-    if (CAPPED) {
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-          const float slope = tanh_slope(products.get(i, j) * scoring.scale / scoring.cap);
-          gradients.set(i, j, gradients.get(i, j) * slope);
-        }
       }
     }
   }

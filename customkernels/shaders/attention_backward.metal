@@ -215,7 +215,7 @@ template <
     finish<0>(ds);
     block.mask_gradients(ds, s);
     block.hide(ds, 0, key);
-    block.uncap(ds, products);
+    uncap<CAPPED>(ds, products, block.scoring);
     multiply_add(sum, ds, block.heads, block.lane);
     finish<0>(sum);
   }
@@ -300,7 +300,7 @@ template <
       }
       finish<0>(ds);
       block.mask_gradients(ds, s);
-      block.uncap(ds, products);
+      uncap<CAPPED>(ds, products, block.scoring);
       multiply_add(dv_sum, s, block.values, block.lane);
       multiply_add(dk_sum, ds, block.heads, block.lane);
       finish<1>(dv_sum);

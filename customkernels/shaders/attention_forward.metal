@@ -13,7 +13,10 @@
 // OnlineSoftmax is the softmax of rows whose scores arrive in tiles. maximum is at most SLACK below the largest score
 // so far, and sum is the sum of exp(score − maximum). With a positive SLACK, earlier exponentials rarely have to be
 // rescaled. SLACK is positive only if exponentials are powers of 2. T must be able to represent 2^SLACK.
-template <typename T, typename SCORES, int SLACK>
+//
+// If SCALES, a tile has products q·k. add then multiplies by the positive `factor` and subtracts the maximum in one
+// instruction.
+template <typename T, typename SCORES, int SLACK, bool SCALES>
 struct OnlineSoftmax {
   float maximum[SCORES::LANE_ROWS], sum[SCORES::LANE_ROWS];
 
@@ -27,18 +30,20 @@ struct OnlineSoftmax {
 
   // add replaces the scores of a tile by exp(score − maximum). Earlier exponentials are relative to the old maximum, so
   // the caller must multiply its sums of them by `rescale`. add reports whether all factors of the lane are 1.
-  bool add(thread SCORES& tile, thread float* rescale) {
+  bool add(thread SCORES& tile, float factor, thread float* rescale) {
     float largest[SCORES::LANE_ROWS], sums[SCORES::LANE_ROWS];
     bool is_one = true;
     row_max(tile, largest);
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+      largest[i] = SCALES ? largest[i] * factor : largest[i];
       largest[i] = largest[i] > maximum[i] + SLACK ? largest[i] : maximum[i];
       const float base = largest[i] == -INFINITY ? 0.0f : largest[i];
       rescale[i] = Exponential<T>::of(maximum[i] - base);
       is_one = is_one && rescale[i] == 1;
       maximum[i] = largest[i];
       for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
-        tile.set(i, j, Exponential<T>::of(tile.get(i, j) - base));
+        const float score = tile.get(i, j);
+        tile.set(i, j, Exponential<T>::of(SCALES ? fma(score, factor, -base) : score - base));
       }
     }
     row_sum(tile, sums);
@@ -94,7 +99,10 @@ template <
   queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
   typename Block::ValueTile sum;
   fill(sum, 0);
-  OnlineSoftmax<T, Scores, (LANES > 32 ? 8 : 0)> softmax;
+  constexpr bool SCALES = LANES > 32 && !CAPPED;
+  const bool is_scaled = !SCALES || block.scoring.scale <= 0;  // softmax gets scores, not products
+  const float factor = is_scaled ? 1.0f : block.scoring.scale * block.scoring.unit;
+  OnlineSoftmax<T, Scores, (LANES > 32 ? 8 : 0), SCALES> softmax;
   softmax.init(sinks[block.head] * block.scoring.unit);
 
   block.walk(k, v, mask, key_memory, value_memory);
@@ -106,9 +114,11 @@ template <
     float rescale[Scores::LANE_ROWS];
     block.product(s, queries, block.heads, score_memory);
     finish<0>(s);
-    block.score(s);
+    if (is_scaled) {
+      block.score(s);
+    }
     block.hide(s, -INFINITY, key);
-    const bool is_one = softmax.add(s, rescale);
+    const bool is_one = softmax.add(s, factor, rescale);
     if (!simd_all(is_one)) {  // new maxima are rare after the first panels
       multiply_rows(sum, rescale);
     }

@@ -50,6 +50,19 @@ struct Scoring {
   float capped(float product) const { return fma(cap, tanh(product * scale / cap), 0.0f) * unit; }
 };
 
+// uncap multiplies gradients of capped scores by the cap's derivative at the products q·k.
+template <bool CAPPED, typename SCORES>
+inline void uncap(thread SCORES& gradients, thread SCORES& products, Scoring scoring) {
+  if (CAPPED) {
+    for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+      for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
+        const float slope = tanh_slope(products.get(i, j) * scoring.scale / scoring.cap);
+        gradients.set(i, j, gradients.get(i, j) * slope);
+      }
+    }
+  }
+}
+
 // load_scoring reads the scale and the soft cap.
 template <typename T>
 inline Scoring load_scoring(device const float* scalars) {
@@ -163,6 +176,21 @@ struct RowStats {
   float maximum, inverse_sum, delta, logsumexp;
 };
 constant constexpr int ROW_STATS_SIZE = 4;
+
+// ColumnStats holds the members of N RowStats as arrays, which a CPU loads as vectors.
+template <int N>
+struct ColumnStats {
+  float maximum[N], inverse_sum[N], delta[N], logsumexp[N];
+
+  RowStats get(int j) const { return {maximum[j], inverse_sum[j], delta[j], logsumexp[j]}; }
+
+  void set(int j, RowStats of_query) {
+    maximum[j] = of_query.maximum;
+    inverse_sum[j] = of_query.inverse_sum;
+    delta[j] = of_query.delta;
+    logsumexp[j] = of_query.logsumexp;
+  }
+};
 
 // StoredStats selects the formula for p, and the elements [FIRST, FIRST + COUNT) of RowStats that p and dz need.
 //

@@ -275,7 +275,43 @@ template <typename INDEX_T>
   }
 }
 
-// Computes dx of every row. Each row has its own cotangent.
+// Computes dx of every row. Each row has its own cotangent. dlogits may be the memory of logits.
+template <typename Block, int VEC, typename T, typename INDEX_T>
+inline void write_gradients(
+    device const T* logits,
+    device const INDEX_T* targets,
+    device const float* states,
+    device const float* cotangents,
+    device T* dlogits,
+    uint rows,
+    LossOptions options,
+    BlockColumns columns,
+    uint2 group,
+    uint2 groups,
+    uint lane) {
+  const bool is_aligned = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
+  for (uint i = group.y; i < rows; i += groups.y) {
+    const uint row = rows - 1 - i;
+    device const T* x = logits + size_t(row) * options.width;
+    device T* dx = dlogits + size_t(row) * options.width;
+    const int target = class_of(read_once(targets, row, lane));
+    const float maximum = read_once(states, STATE_SIZE * size_t(row), lane);
+    const float exp_sum = read_once(states, STATE_SIZE * size_t(row) + 1, lane);
+    const float cotangent = read_once(cotangents, row, lane);
+    if (target < 0) {
+      Block::write_zeros(dx, columns, is_aligned, options.width);
+      continue;
+    }
+    const RowGradient gradient = row_gradient(cotangent, maximum, exp_sum, target, options);
+    for (size_t begin = columns.first; begin < options.width; begin += columns.stride) {
+      Block block;
+      block.load(x + begin, options.width - begin, is_aligned);
+      block.write_gradient(gradient, x, dx, begin, is_aligned, options);
+    }
+  }
+}
+
+// Writes dx to dlogits.
 template <
     typename T,
     typename INDEX_T,
@@ -305,27 +341,48 @@ template <
     uint lane [[thread_index_in_simdgroup]]) {
   typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
   const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
-  const bool is_aligned = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
   const size_t block_size = size_t(threads.x) * (VECS_PER_THREAD * VEC);
   const size_t first = group.x * block_size + Block::first_column(thread_index);
   const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);
-  for (uint i = group.y; i < rows; i += groups.y) {
-    const uint row = rows - 1 - i;
-    device const T* x = logits + size_t(row) * options.width;
-    device T* dx = dlogits + size_t(row) * options.width;
-    const int target = class_of(read_once(targets, row, lane));
-    const float maximum = read_once(states, STATE_SIZE * size_t(row), lane);
-    const float exp_sum = read_once(states, STATE_SIZE * size_t(row) + 1, lane);
-    const float cotangent = read_once(cotangents, row, lane);
-    if (target < 0) {
-      Block::write_zeros(dx, columns, is_aligned, options.width);
-      continue;
-    }
-    const RowGradient gradient = row_gradient(cotangent, maximum, exp_sum, target, options);
-    for (size_t begin = columns.first; begin < options.width; begin += columns.stride) {
-      Block block;
-      block.load(x + begin, options.width - begin, is_aligned);
-      block.write_gradient(gradient, x, dx, begin, is_aligned, options);
-    }
-  }
+  write_gradients<Block, VEC>(
+      logits, targets, states, cotangents, dlogits, rows, options, columns, group, groups, lane);
+}
+
+// Writes dx to `destination`, which may be logits. MLX's custom kernels cannot write to memory that exists, so it is an
+// input. Nodes that read it depend on `written`, an output without content.
+template <
+    typename T,
+    typename INDEX_T,
+    typename HELD_T,
+    int VEC,
+    int VECS_PER_THREAD,
+    int VECS_PER_STEP,
+    int INTERLEAVE,
+    bool CAPPED>
+[[kernel]] void cross_entropy_backward_into(
+    device const T* logits [[buffer(0)]],
+    device const INDEX_T* targets [[buffer(1)]],
+    device const float* states [[buffer(2)]],
+    device const float* cotangents [[buffer(3)]],
+    constant uint& rows [[buffer(4)]],
+    constant uint& width [[buffer(5)]],
+    constant uint& first_class [[buffer(6)]],
+    constant uint& classes [[buffer(7)]],
+    constant float& smoothing [[buffer(8)]],
+    constant float& z_loss [[buffer(9)]],
+    constant float& soft_cap [[buffer(10)]],
+    device const T* destination [[buffer(11)]],
+    device uint* written [[buffer(12)]],
+    uint2 group [[threadgroup_position_in_grid]],
+    uint2 groups [[threadgroups_per_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint2 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]]) {
+  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
+  const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
+  const size_t block_size = size_t(threads.x) * (VECS_PER_THREAD * VEC);
+  const size_t first = group.x * block_size + Block::first_column(thread_index);
+  const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);
+  write_gradients<Block, VEC>(
+      logits, targets, states, cotangents, (device T*)destination, rows, options, columns, group, groups, lane);
 }

@@ -85,21 +85,6 @@ inline float logit_gradient(float x, RowGradient row, float subtracted, LossOpti
   return fma(exp_below<T>(s, row.maximum), row.prob_scale, -subtracted) * cap_slope<CAPPED>(x, options);
 }
 
-// Returns the largest of N values, N a power of two.
-template <int N>
-inline float max_of(thread const float* values) {
-  float maxima[N];
-  for (int k = 0; k < N; k++) {
-    maxima[k] = values[k];
-  }
-  for (int n = N / 2; n > 0; n /= 2) {
-    for (int k = 0; k < n; k++) {
-      maxima[k] = max(maxima[k], maxima[k + n]);
-    }
-  }
-  return maxima[0];
-}
-
 // A thread's logits of one block. HELD_T, the type in registers, is T or float. In all functions `left` is the number
 // of columns from this thread's first column in the block to the end of the row.
 template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, int VECS_PER_STEP, int INTERLEAVE, bool CAPPED>
@@ -161,7 +146,7 @@ struct LogitBlock {
         maxima[k] = max(maxima[k], logit(v, k));
       }
     }
-    return max_of<VEC>(maxima);
+    return Pairwise<VEC>::maximum(maxima);
   }
 
   // Adds vector v to VEC sums of exp(s − maximum) and, with label smoothing, of s.
@@ -186,10 +171,10 @@ struct LogitBlock {
       for (int v = step; v < step + VECS_PER_STEP; v++) {
         add_vec(v, maximum, left, options, exp_sums, score_sums);
       }
-      sums.exp_sum = fma(sums.exp_sum, exp_below<T>(sums.maximum, maximum), pairwise_sum<VEC>(exp_sums));
+      sums.exp_sum = fma(sums.exp_sum, exp_below<T>(sums.maximum, maximum), Pairwise<VEC>::sum(exp_sums));
       sums.maximum = maximum;
     }
-    sums.score_sum += pairwise_sum<VEC>(score_sums);
+    sums.score_sum += Pairwise<VEC>::sum(score_sums);
   }
 
   // Returns the sums over the columns of the thread. The block holds the thread's last block of the row afterwards.
@@ -214,10 +199,14 @@ struct LogitBlock {
   }
 
   // Writes dx of the block, which begins at column `begin` of the row x. The target's dx is overwritten last, because a
-  // test for the target in each vector would take longer.
+  // test for the target in each vector would take longer. Its logit is read first, because dx may be x.
   void write_gradient(
       RowGradient row, device const T* x, device T* dx, size_t begin, bool is_aligned, LossOptions options) const {
     const uint left = options.width - begin;
+    const uint offset = row.target - uint(begin);
+    const bool has_target =
+        offset < uint(VECS_PER_THREAD * VEC_STRIDE) && offset % VEC_STRIDE < uint(VEC) && row.target < options.width;
+    const float target_logit = has_target ? float(x[row.target]) : 0;
     if (is_aligned && all_in_row(left)) {
       for (int v = 0; v < VECS_PER_THREAD; v++) {
         write_vec(v, begin + v * VEC_STRIDE, row, dx, true, options);
@@ -227,9 +216,8 @@ struct LogitBlock {
         write_vec(v, begin + v * VEC_STRIDE, row, dx, is_aligned, options);
       }
     }
-    const uint offset = row.target - uint(begin);
-    if (offset < uint(VECS_PER_THREAD * VEC_STRIDE) && offset % VEC_STRIDE < uint(VEC) && row.target < options.width) {
-      dx[row.target] = T(logit_gradient<T, CAPPED>(float(x[row.target]), row, row.target_term, options));
+    if (has_target) {
+      dx[row.target] = T(logit_gradient<T, CAPPED>(target_logit, row, row.target_term, options));
     }
   }
 

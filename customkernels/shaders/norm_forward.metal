@@ -47,7 +47,7 @@ template <typename T, int VEC, bool HAS_WEIGHT>
     const size_t start = size_t(row) * width;
     float squares[VEC] = {};
     add_row_squares(x + start, columns.first, columns, squares);
-    const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
+    const float sum = threadgroup_sum(Pairwise<VEC>::sum(squares), scratch[buffer], lane, simdgroup, simdgroups);
     const float r = rsqrt(sum / float(width) + eps);
     for (size_t column = columns.first; column < width; column += columns.stride) {
       float xs[VEC], ws[VEC];
@@ -67,7 +67,7 @@ inline float row_sum(device const T* row, Columns<VEC> columns) {
     columns.load(row, column, xs);
     add_values<VEC>(xs, sums);
   }
-  return pairwise_sum<VEC>(sums);
+  return Pairwise<VEC>::sum(sums);
 }
 
 // Returns (Σ x − mean, Σ (x − mean)²) over the thread's elements of a row.
@@ -83,7 +83,7 @@ inline float2 central_sums(device const T* row, Columns<VEC> columns, float mean
       squares[k] += d * d;
     }
   }
-  return float2(pairwise_sum<VEC>(sums), pairwise_sum<VEC>(squares));
+  return float2(Pairwise<VEC>::sum(sums), Pairwise<VEC>::sum(squares));
 }
 
 // Replaces x by (x − mean)·r·w + b.

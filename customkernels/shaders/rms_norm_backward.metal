@@ -59,7 +59,7 @@ inline float2 row_sums(
     const int first = VEC < ACCUMULATORS ? v * VEC % ACCUMULATORS : 0;
     add_to_sums<VEC>(xs, g, squares + first, products + first);
   }
-  return float2(pairwise_sum<ACCUMULATORS>(squares), pairwise_sum<ACCUMULATORS>(products));
+  return float2(Pairwise<ACCUMULATORS>::sum(squares), Pairwise<ACCUMULATORS>::sum(products));
 }
 
 // Stores dx of a row from (r, c), and adds the row's terms to dw, in the second pass over it.
@@ -238,7 +238,7 @@ template <typename T, int VEC, int ROWS_PER_STEP, bool HAS_WEIGHT>
       }
     }
     for (int b = 0; b < ROWS_PER_STEP && begin + b < rows; b++, buffer ^= 1) {
-      const float2 own = float2(pairwise_sum<ACCUMULATORS>(squares[b]), pairwise_sum<ACCUMULATORS>(products[b]));
+      const float2 own = float2(Pairwise<ACCUMULATORS>::sum(squares[b]), Pairwise<ACCUMULATORS>::sum(products[b]));
       const float2 sums = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
       if (thread_index == 0) {
         store_statistics(row_statistics(sums, inverse_width, eps), statistics, begin + b);

@@ -33,7 +33,7 @@ inline float row_squares(device const T* row, Columns<VEC> columns, thread float
     add_squares<VEC>(held[v], squares);
   }
   add_row_squares(row, columns.at(VECS_PER_THREAD), columns, squares);
-  return pairwise_sum<VEC>(squares);
+  return Pairwise<VEC>::sum(squares);
 }
 
 // Stores residual + x·r·w of the vector at `column`.
@@ -167,7 +167,7 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
       columns.store(h + start, columns.at(v), hs[v]);
     }
     store_sums(x + start, residual + start, h + start, columns.at(VECS_PER_THREAD), columns, squares);
-    const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
+    const float sum = threadgroup_sum(Pairwise<VEC>::sum(squares), scratch[buffer], lane, simdgroup, simdgroups);
     const float r = rsqrt(sum / float(width) + eps);
 
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {

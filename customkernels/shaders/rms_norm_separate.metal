@@ -42,7 +42,7 @@ template <typename T, int VEC>
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     float squares[VEC] = {};
     add_row_squares(x + size_t(row) * width, columns.first, columns, squares);
-    const float sum = threadgroup_sum(pairwise_sum<VEC>(squares), scratch[buffer], lane, simdgroup, simdgroups);
+    const float sum = threadgroup_sum(Pairwise<VEC>::sum(squares), scratch[buffer], lane, simdgroup, simdgroups);
     if (thread_index == 0) {
       rms_inv[row] = rsqrt(sum / float(width) + eps);
     }
@@ -71,7 +71,7 @@ inline float row_products(
     load_x_g<HAS_WEIGHT>(x, w, dy, column, columns, xs1, g1);
     add_products<VEC>(g1, xs1, products);
   }
-  return pairwise_sum<VEC>(products);
+  return Pairwise<VEC>::sum(products);
 }
 
 // Computes dx from x, w, dy and rms_inv. Elements of a row that do not fit the registers are loaded twice.

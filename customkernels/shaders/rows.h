@@ -16,22 +16,36 @@ struct alignas(VEC * sizeof(T) < 16 ? VEC * sizeof(T) : 16) Vec {
   T values[VEC];
 };
 
-// Reports whether a matrix of rows of `width` elements at p is aligned for vectors of VEC elements.
-template <int VEC, typename T>
-inline bool vec_aligned(device const T* p, size_t width) {
-  return width % VEC == 0 && reinterpret_cast<size_t>(p) % alignof(Vec<T, VEC>) == 0;
-}
-
-// Conversions of a vector. An executor that defines MLXG_VECTOR_CONVERSIONS has vector instructions for them.
+// Loads, stores and conversions of a vector. An executor that defines MLXG_VECTOR_CONVERSIONS has vector instructions
+// for them, which accept any address.
 //
+//   vec_aligned         reports whether rows of `width` elements at p are aligned for vectors of VEC elements
 //   convert_vec         converts VEC elements to V
+//   load_aligned_vec    loads the aligned vector at `column` and converts it to V
+//   store_aligned_vec   rounds a vector to T and stores it at `column`, aligned
 //   load_partial_vec    loads the vector at `column` and converts it to V; elements at and beyond `width` are zero
 //   store_partial_vec   rounds a vector to T and stores its elements below `width` at `column`
+//   load_words          copies the aligned vector at `column` to `words`
 #ifdef MLXG_VECTOR_CONVERSIONS
+
+template <int VEC, typename T>
+inline bool vec_aligned(device const T* p, size_t width) {
+  return width % VEC == 0;
+}
 
 template <int VEC, typename V, typename FROM, typename TO>
 inline void convert_vec(FROM from, TO to) {
   mlxg::convert<VEC>(from, to);
+}
+
+template <int VEC, typename T, typename V>
+inline void load_aligned_vec(device const T* row, size_t column, thread V* values) {
+  mlxg::convert<VEC>(row + column, values);
+}
+
+template <int VEC, typename T, typename V>
+inline void store_aligned_vec(device T* row, size_t column, thread const V* values) {
+  mlxg::convert<VEC>(values, row + column);
 }
 
 template <int VEC, typename T, typename V>
@@ -44,13 +58,36 @@ inline void store_partial_vec(device T* row, size_t column, size_t width, thread
   mlxg::convert_first(values, column < width ? width - column : 0, row + column);
 }
 
+template <int VEC, typename T, typename WORDS>
+inline void load_words(device const T* row, size_t column, thread WORDS& words) {
+  mlxg::convert<VEC>(row + column, reinterpret_cast<thread T*>(words.values));
+}
+
 #else
+
+template <int VEC, typename T>
+inline bool vec_aligned(device const T* p, size_t width) {
+  return width % VEC == 0 && reinterpret_cast<size_t>(p) % alignof(Vec<T, VEC>) == 0;
+}
 
 template <int VEC, typename V, typename FROM, typename TO>
 inline void convert_vec(FROM from, TO to) {
   for (int k = 0; k < VEC; k++) {
     to[k] = V(from[k]);
   }
+}
+
+template <int VEC, typename T, typename V>
+inline void load_aligned_vec(device const T* row, size_t column, thread V* values) {
+  const Vec<T, VEC> vec = reinterpret_cast<device const Vec<T, VEC>*>(row)[column / VEC];
+  convert_vec<VEC, V>(vec.values, values);
+}
+
+template <int VEC, typename T, typename V>
+inline void store_aligned_vec(device T* row, size_t column, thread const V* values) {
+  Vec<T, VEC> vec;
+  convert_vec<VEC, T>(values, vec.values);
+  reinterpret_cast<device Vec<T, VEC>*>(row)[column / VEC] = vec;
 }
 
 template <int VEC, typename T, typename V>
@@ -67,14 +104,18 @@ inline void store_partial_vec(device T* row, size_t column, size_t width, thread
   }
 }
 
+template <int VEC, typename T, typename WORDS>
+inline void load_words(device const T* row, size_t column, thread WORDS& words) {
+  words = reinterpret_cast<device const WORDS*>(row)[column / VEC];
+}
+
 #endif
 
 // Loads the vector at `column` and converts it to V. Elements at and beyond column `width` are zero.
 template <int VEC, typename T, typename V>
 inline void load_vec(device const T* row, size_t column, size_t width, bool is_aligned, thread V* values) {
   if (VEC == 1 || is_aligned) {
-    const Vec<T, VEC> vec = reinterpret_cast<device const Vec<T, VEC>*>(row)[column / VEC];
-    convert_vec<VEC, V>(vec.values, values);
+    load_aligned_vec<VEC>(row, column, values);
   } else if (column + VEC <= width) {
     convert_vec<VEC, V>(row + column, values);
   } else {
@@ -86,9 +127,7 @@ inline void load_vec(device const T* row, size_t column, size_t width, bool is_a
 template <int VEC, typename T, typename V>
 inline void store_vec(device T* row, size_t column, size_t width, bool is_aligned, thread const V* values) {
   if (VEC == 1 || is_aligned) {
-    Vec<T, VEC> vec;
-    convert_vec<VEC, T>(values, vec.values);
-    reinterpret_cast<device Vec<T, VEC>*>(row)[column / VEC] = vec;
+    store_aligned_vec<VEC>(row, column, values);
   } else if (column + VEC <= width) {
     convert_vec<VEC, T>(values, row + column);
   } else {
@@ -185,28 +224,37 @@ struct HeldVecs {
 template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD>
 inline void load_vec_held(
     device const T* row, int v, size_t column, size_t width, thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
-  typedef Vec<uint, (VEC * sizeof(HELD_T) + 3) / 4> Words;
   if (is_same<T, HELD_T>::value) {
-    held.vecs[v] = reinterpret_cast<device const Words*>(row)[column / VEC];
+    load_words<VEC>(row, column, held.vecs[v]);
   } else {
     load_vec<VEC>(row, column, width, true, reinterpret_cast<thread HELD_T*>(held.vecs[v].values));
   }
 }
 
-// Returns the sum of VEC values, a power of two, added in pairs.
-template <int VEC>
-inline float pairwise_sum(thread const float* values) {
-  float sums[VEC];
-  for (int k = 0; k < VEC; k++) {
-    sums[k] = values[k];
-  }
-  for (int n = VEC / 2; n > 0; n /= 2) {
-    for (int k = 0; k < n; k++) {
-      sums[k] += sums[k + n];
+// Pairwise reduces N values, a power of two, in pairs of values k and k + N/2.
+template <int N>
+struct Pairwise {
+  static float sum(thread const float* values) {
+    float sums[N / 2];
+    for (int k = 0; k < N / 2; k++) {
+      sums[k] = values[k] + values[k + N / 2];
     }
+    return Pairwise<N / 2>::sum(sums);
   }
-  return sums[0];
-}
+
+  static float maximum(thread const float* values) {
+    float maxima[N / 2];
+    for (int k = 0; k < N / 2; k++) {
+      maxima[k] = max(values[k], values[k + N / 2]);
+    }
+    return Pairwise<N / 2>::maximum(maxima);
+  }
+};
+template <>
+struct Pairwise<1> {
+  static float sum(thread const float* values) { return values[0]; }
+  static float maximum(thread const float* values) { return values[0]; }
+};
 
 // Adds a vector to a sum.
 template <int VEC>

@@ -37,7 +37,7 @@ inline float row_products(
     columns.load(dy, column, dys1);
     add_products<VEC>(ys1, dys1, products);
   }
-  return pairwise_sum<VEC>(products);
+  return Pairwise<VEC>::sum(products);
 }
 
 // Computes dx and stores it at `column`.

@@ -83,7 +83,7 @@ inline float exponentiate_row(device const T* row, Columns<VEC> columns, float m
     load_logits(row, column, columns, xs1);
     exponentiate<VEC>(xs1, m, sums);
   }
-  return pairwise_sum<VEC>(sums);
+  return Pairwise<VEC>::sum(sums);
 }
 
 // Stores exponentials / sum at `column`.

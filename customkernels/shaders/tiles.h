@@ -200,6 +200,15 @@ inline void store(thread Tile<LANES, ROWS, COLUMNS>& tile, device T* to, int str
   }
 }
 
+#ifdef MLXG_WARPGROUP_TILES
+
+template <int ROWS, int COLUMNS, typename T>
+inline void store(thread Tile<128, ROWS, COLUMNS>& tile, device T* to, int stride, int rows, uint lane) {
+  mlxg::store_rows(tile, to, stride, rows, lane);
+}
+
+#endif
+
 template <int LANES, int ROWS, int COLUMNS>
 inline void multiply(thread Tile<LANES, ROWS, COLUMNS>& tile, float factor) {
   for (int i = 0; i < tile.LANE_ROWS; i++) {
@@ -228,6 +237,21 @@ inline void divide_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const fl
     }
   }
 }
+
+#ifdef MLXG_WARPGROUP_TILES
+
+// The elements of a warpgroup's operands have 16 bits. For their results the product with a reciprocal is accurate
+// enough.
+template <int ROWS, int COLUMNS>
+inline void divide_rows(thread Tile<128, ROWS, COLUMNS>& tile, thread const float* divisors) {
+  float reciprocals[Tile<128, ROWS, COLUMNS>::LANE_ROWS];
+  for (int i = 0; i < tile.LANE_ROWS; i++) {
+    reciprocals[i] = 1 / divisors[i];
+  }
+  multiply_rows(tile, reciprocals);
+}
+
+#endif
 
 // row_max finds the largest element of each of the lane's rows.
 template <int LANES, int ROWS, int COLUMNS>
@@ -283,7 +307,7 @@ inline void row_sum(thread Tile<1, ROWS, COLUMNS>& tile, thread float* sums) {
         parts[k] += tile.elements[i][j + k];
       }
     }
-    sums[i] = pairwise_sum<8>(parts);
+    sums[i] = Pairwise<8>::sum(parts);
   }
 }
 

@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "46f055913415d036"
+const Interface = "f3af1d7b8ac75bd0"

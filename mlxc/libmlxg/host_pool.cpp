@@ -1,5 +1,6 @@
 // The worker threads of the host executor.
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 #include "host_job.h"
@@ -21,7 +22,8 @@ struct {
 // small arrays, and the next launch of a model often follows within this time.
 constexpr int64_t poll_ns = 100000;
 
-// Polls until ready() is true, and reports false after poll_ns.
+// Polls until ready() is true, and reports false after poll_ns. It yields the processor, because the awaited thread may
+// need it.
 template <class F>
 bool poll(F ready) {
   timespec start, now;
@@ -37,6 +39,7 @@ bool poll(F ready) {
       __asm__ volatile("isb");
 #endif
     }
+    sched_yield();
     clock_gettime(CLOCK_MONOTONIC, &now);
   } while ((now.tv_sec - start.tv_sec) * 1000000000 + (now.tv_nsec - start.tv_nsec) < poll_ns);
   return false;

@@ -55,7 +55,8 @@ int call_vmap(
   return failed;
 }
 
-using vjp_function = std::function<arrays(const arrays&, const arrays&, const arrays&)>;
+using mlxg::vjp_function;
+
 // The tangents belong to the arguments that argnums lists.
 using jvp_function = std::function<arrays(const arrays&, const arrays&, const std::vector<int>& argnums)>;
 using vmap_function = std::function<std::pair<arrays, std::vector<int>>(const arrays&, const std::vector<int>&)>;
@@ -169,16 +170,6 @@ function with_rules(function run, rules r) {
 }
 
 // The functions below return a C++ function that calls the Go function of a rule, or an empty function for the id 0.
-vjp_function vjp_function_of(uintptr_t id) {
-  if (id == 0) {
-    return nullptr;
-  }
-  mlx_closure_custom c = mlx_closure_custom_new_func_payload(call_custom, reinterpret_cast<void*>(id), release_closure);
-  auto f = *static_cast<vjp_function*>(c.ctx);
-  mlx_closure_custom_free(c);
-  return f;
-}
-
 jvp_function jvp_function_of(uintptr_t id) {
   if (id == 0) {
     return nullptr;
@@ -213,13 +204,33 @@ vmap_function vmap_function_of(uintptr_t id) {
 
 }  // namespace
 
+namespace mlxg {
+
+vjp_function vjp_function_of(uintptr_t id) {
+  if (id == 0) {
+    return nullptr;
+  }
+  mlx_closure_custom c = mlx_closure_custom_new_func_payload(call_custom, reinterpret_cast<void*>(id), release_closure);
+  auto f = *static_cast<vjp_function*>(c.ctx);
+  mlx_closure_custom_free(c);
+  return f;
+}
+
+arrays custom_vjp(function f, vjp_function vjp, const arrays& args) {
+  rules r{f};
+  r.vjp = std::move(vjp);
+  return with_rules(f, r)(args);
+}
+
+}  // namespace mlxg
+
 extern "C" {
 
 mlxg_results mlxg_custom_function(
     uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n) {
   return mlxg::with_graph_lock([&] {
     auto f = mlxg::function_of(fun);
-    rules r{f, vjp_function_of(vjp), jvp_function_of(jvp), vmap_function_of(vmap)};
+    rules r{f, mlxg::vjp_function_of(vjp), jvp_function_of(jvp), vmap_function_of(vmap)};
     return with_rules(f, r)(mlxg::arrays_of(args, n));
   });
 }

@@ -101,6 +101,8 @@ class host_function : public mlxg::opaque {
   host_function(mx::Stream s, std::string name, std::shared_ptr<provider> f)
       : opaque(s, std::move(name)), f_(std::move(f)) {}
 
+  bool is_launch() const override { return true; }
+
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     // Steps that can fail run here, on the evaluating thread. Their exception reaches exactly the evaluations that need
     // this node, and the node stays in the graph. MLX would report an exception of the task in an unrelated evaluation.

@@ -49,6 +49,9 @@ class opaque : public mx::Primitive {
 
   const char* name() const override { return name_.c_str(); }
 
+  // is_launch reports whether the node launches a kernel.
+  virtual bool is_launch() const { return false; }
+
  protected:
   std::string name_;
 };

@@ -22,51 +22,59 @@ struct warpgroup_tile : tile<16, COLUMNS> {
 };
 
 // A matrix_copy copies ROWS × COLUMNS elements from device memory to shared memory, in parts of 64 columns with the
-// layout of matrix_descriptor. Its members are the values that all copies of a thread share.
+// layout of matrix_descriptor. The 128 threads share the work: a thread copies a piece of 16 bytes of every eighth row
+// from its first row on. The swizzle gives these pieces the same offset in their rows. The members are the values that
+// all copies of a thread share. Registers hold them, because computing them again would take more time than the copy.
 template <class T, int ROWS, int COLUMNS, int STRIDE>
 struct matrix_copy {
-  static constexpr unsigned PIECES = COLUMNS / 8;  // pieces of 16 bytes in a row
-  unsigned row;                                    // row of the thread's first piece
-  unsigned from, to;                               // its offset in the source in elements, in shared memory in bytes
-  bool has_pieces;                                 // the source is aligned to 16 bytes
+  static constexpr int PIECES = COLUMNS / 8;  // of a row
+  unsigned row;                               // the thread's first row
+  unsigned from, to;                          // byte offsets of its first piece in the source and in shared memory
+  bool has_pieces;                            // the source is aligned to 16 bytes
 
   MLXG_INLINE static unsigned offset(unsigned row, unsigned piece) {
     return piece / 8 * (ROWS * 128) + row * 128 + (piece % 8 ^ row % 8) * 16;
   }
 
   MLXG_INLINE void init(const T* source, unsigned thread_index) {
-    const unsigned piece = thread_index % PIECES;
-    row = thread_index / PIECES;
-    from = row * STRIDE + piece * 8;
+    const unsigned piece = thread_index % PIECES, index = thread_index / PIECES;
+    constexpr unsigned GROUPS = 128 / PIECES / 8;  // of eight threads, each for ROWS / GROUPS rows
+    row = index % 8 + index / 8 * (ROWS / GROUPS);
+    from = row * STRIDE * sizeof(T) + piece * 16 + MIDDLE;
     to = offset(row, piece);
-    has_pieces = (unsigned long long)source % 16 == 0;
+    keep(row);
+    keep(from);
+    keep(to);
+    has_pieces = unsigned((unsigned long long)source) % 16 == 0;
   }
 
   // start starts a copy. Rows at or beyond `rows` become zero.
-  MLXG_INLINE void start(shared_place place, const T* source, int rows, unsigned thread_index, unsigned threads) const {
+  MLXG_INLINE void start(shared_place place, const T* source, int rows, unsigned thread_index) const {
     if (!has_pieces) {
-      for (unsigned i = thread_index; i < ROWS * COLUMNS; i += threads) {
+      for (unsigned i = thread_index; i < ROWS * COLUMNS; i += 128) {
         const unsigned r = i / COLUMNS, c = i % COLUMNS;
         store_shared(place + offset(r, c / 8) + c % 8 * 2, int(r) < rows ? source[r * STRIDE + c] : T(0.0f));
       }
       return;
     }
-    if (rows >= ROWS) {
-      start_pieces<true>(place + to, source + from, rows, threads / PIECES);
-    } else {
-      start_pieces<false>(place + to, source + from, rows, threads / PIECES);
-    }
+    unsigned long long address;
+    asm("cvta.to.global.u64 %0, %1;" : "=l"(address) : "l"(source));
+    unsigned left = rows - row;
+    keep(left);
+    start_pieces<0>(place + to, address + from, int(left));
   }
 
  private:
-  // row_step is a multiple of 8, so the swizzle gives all pieces of the thread the same offset in their rows.
-  template <bool WHOLE>
-  MLXG_INLINE void start_pieces(shared_place place, const T* source, int rows, unsigned row_step) const {
-#pragma unroll
-    for (unsigned below = 0; below < ROWS; below += row_step) {
-      if (ROWS % row_step == 0 || row + below < ROWS) {
-        copy_ahead<16>(place + below * 128, source + below * STRIDE, WHOLE || int(row + below) < rows);
-      }
+  // The instruction adds a constant from -2048 to 2047 to the address of its source. The offset `from` is in the middle
+  // of this range.
+  static constexpr int MIDDLE = 2048;
+
+  template <int I>
+  MLXG_INLINE static void start_pieces(shared_place to, unsigned long long from, int rows) {
+    constexpr int below = 8 * I, row_bytes = STRIDE * sizeof(T);
+    copy_piece<below * 128, below * row_bytes - MIDDLE>(to, from, below < rows);
+    if constexpr (I + 1 < ROWS * PIECES / 128) {
+      start_pieces<I + 1>(to, from, rows);
     }
   }
 };
@@ -89,24 +97,17 @@ struct warpgroup_panel {
     __syncthreads();
   }
 
-  MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned threads) {
+  MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned) {
     first = shared_address(to);
     current = first + BYTES;
     copy.init(from, thread_index);
-    prefetch(from, rows, thread_index, threads);
+    copy.start(first, from, rows, thread_index);
   }
 
-  MLXG_INLINE void advance(const T* from, int rows, unsigned thread_index, unsigned threads) {
-    current = next();
-    prefetch(from, rows, thread_index, threads);
-  }
-
- private:
-  MLXG_INLINE shared_place next() const { return 2 * first + BYTES - current; }
-  MLXG_INLINE void prefetch(const T* from, int rows, unsigned thread_index, unsigned threads) {
-    if (rows > 0) {
-      copy.start(next(), from, rows, thread_index, threads);
-    }
+  MLXG_INLINE void advance(const T* from, int rows, unsigned thread_index, unsigned) {
+    const shared_place next = current;
+    current = 2 * first + BYTES - current;
+    copy.start(next, from, rows, thread_index);
   }
 };
 
@@ -138,7 +139,7 @@ struct warpgroup_stored_operand {
     first = shared_address(to);
     matrix_copy<T, ROWS, COLUMNS, COLUMNS> copy;
     copy.init(from, lane);
-    copy.start(first, from, rows, lane, 128);
+    copy.start(first, from, rows, lane);
   }
 
   // terms is as in warpgroup_operand.
@@ -218,6 +219,46 @@ MLXG_INLINE void finish(warpgroup_tile<64, COLUMNS>& tile) {
 #pragma unroll
   for (int i = 0; i < COLUMNS / 8; ++i) {
     read_again(tile.fragments[0][i]);
+  }
+}
+
+// transpose_words transposes the words of the four lanes that share a row: word j of lane i becomes word i of lane j.
+MLXG_INLINE void transpose_words(unsigned (&words)[4], unsigned lane) {
+#pragma unroll
+  for (unsigned bit = 1; bit <= 2; bit *= 2) {
+    const bool is_upper = lane & bit;
+#pragma unroll
+    for (unsigned j = 0; j < 4; ++j) {
+      if ((j & bit) == 0) {
+        unsigned &low = words[j], &high = words[j | bit];
+        const unsigned received = __shfl_xor_sync(0xffffffffu, is_upper ? low : high, bit);
+        low = is_upper ? received : low;
+        high = is_upper ? high : received;
+      }
+    }
+  }
+}
+
+// store_rows writes a tile to rows of T, which begin at multiples of 16 bytes. Lanes exchange words, so that each
+// writes 16 bytes of a row at a time. Stores of single elements would take up to a tenth of a kernel's time.
+template <int COLUMNS, class T>
+MLXG_INLINE void store_rows(const warpgroup_tile<64, COLUMNS>& tile, T* to, int stride, int rows, unsigned lane) {
+#pragma unroll
+  for (int i = 0; i < tile.LANE_ROWS; ++i) {
+    const int row = tile.row(i, lane);
+    T* const p = to + size_t(row) * stride + lane % 4 * 8;
+#pragma unroll
+    for (int j = 0; j < tile.LANE_COLUMNS; j += 8) {
+      unsigned words[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        words[k] = packed_pair<T>(tile.get(i, j + 2 * k), tile.get(i, j + 2 * k + 1));
+      }
+      transpose_words(words, lane);
+      if (row < rows) {
+        store_words(p + j * 4, words);
+      }
+    }
   }
 }
 

@@ -35,6 +35,29 @@ MLXG_INLINE void publish_copies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// copy_piece starts to copy 16 bytes from device memory at from + FROM to shared memory at to + TO. If `there` is
+// false, it writes zeros and does not read.
+template <int TO, int FROM>
+MLXG_INLINE void copy_piece(shared_place to, unsigned long long from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0+%3], [%1+%4], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0), "n"(TO),
+               "n"(FROM)
+               : "memory");
+}
+
+// store_words writes 16 bytes to device memory.
+MLXG_INLINE void store_words(void* to, const unsigned (&words)[4]) {
+  unsigned long long address;
+  asm("cvta.to.global.u64 %0, %1;" : "=l"(address) : "l"(to));
+  asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(address), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+               "r"(words[3])
+               : "memory");
+}
+
+// keep makes the compiler hold a value in a register instead of computing it again at each use.
+MLXG_INLINE void keep(unsigned& value) {
+  asm("" : "+r"(value));
+}
+
 // A matrix_descriptor is wgmma's descriptor of an operand in shared memory, in the layout with the 128-byte swizzle:
 // rows of 128 bytes follow each other, and the 16-byte piece p of row r is stored as piece p ^ (r % 8). The lower half
 // of `start` is the address and the upper half `apart`, both in units of 16 bytes.

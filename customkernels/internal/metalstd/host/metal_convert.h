@@ -4,17 +4,13 @@
 
 #include "metal_small_float.h"
 
-// Compilers apply the conversion instructions of x86-64 to single elements only. The checker compiles the shaders' own
-// loops, whose accesses it reports with their lines.
+// Compilers apply the conversion instructions of x86-64 to single elements only. They copy arrays in pieces of other
+// sizes than the registers that load the copy, so these loads wait for the stores. The checker compiles the shaders'
+// own loops, whose accesses it reports with their lines.
 #if defined(__F16C__) && !defined(MLXG_CHECKED)
 #define MLXG_VECTOR_CONVERSIONS
 
 namespace mlxg {
-
-template <int N>
-using halves [[gnu::vector_size(N * sizeof(uint16_t))]] = uint16_t;
-template <int N>
-using floats [[gnu::vector_size(N * sizeof(float))]] = float;
 
 #ifdef __AVX512F__
 constexpr int floats_per_register = 16;
@@ -22,54 +18,78 @@ constexpr int floats_per_register = 16;
 constexpr int floats_per_register = 8;
 #endif
 
-// convert converts N values, exactly from half and rounded to nearest even to half.
+template <int W>
+using floats [[gnu::vector_size(W * sizeof(float))]] = float;
+template <int W>
+using words [[gnu::vector_size(W * sizeof(uint32_t))]] = uint32_t;
+template <int W>
+using halves [[gnu::vector_size(W * sizeof(uint16_t))]] = uint16_t;
+
+// register_conversion converts W elements in a register, if they are floats or become floats. half and bfloat are bits.
+template <class FROM, class TO, int W>
+struct register_conversion {
+  static constexpr bool exists = false;
+};
+template <int W>
+struct register_conversion<float, float, W> {
+  static constexpr bool exists = true;
+  using from = floats<W>;
+  MLXG_INLINE static from convert(from v) { return v; }
+};
+template <int W>
+struct register_conversion<metal::half, float, W> {
+  static constexpr bool exists = true;
+  using from = halves<W>;
+  MLXG_INLINE static floats<W> convert(from v) {
+    floats<W> to;
+    __asm__("vcvtph2ps %1, %0" : "=v"(to) : "v"(v));
+    return to;
+  }
+};
+template <int W>
+struct register_conversion<float, metal::half, W> {
+  static constexpr bool exists = true;
+  using from = floats<W>;
+  MLXG_INLINE static halves<W> convert(from v) {
+    halves<W> to;
+    __asm__("vcvtps2ph $0, %1, %0" : "=v"(to) : "v"(v));
+    return to;
+  }
+};
+template <int W>
+struct register_conversion<metal::bfloat, float, W> {
+  static constexpr bool exists = true;
+  using from = halves<W>;
+  MLXG_INLINE static floats<W> convert(from v) { return (floats<W>)(__builtin_convertvector(v, words<W>) << 16); }
+};
+template <int W>
+struct register_conversion<float, metal::bfloat, W> {
+  static constexpr bool exists = true;
+  using from = floats<W>;
+  MLXG_INLINE static halves<W> convert(from v) {
+    const words<W> bits = (words<W>)v;
+    const words<W> rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    return __builtin_convertvector((v == v ? rounded : bits | 0x400000u) >> 16, halves<W>);
+  }
+};
+
+// convert converts N values, exactly to float and rounded to nearest even from float.
 template <int N, class FROM, class TO>
 MLXG_INLINE void convert(const FROM* from, TO* to) {
-  for (int k = 0; k < N; ++k) {
+  constexpr int W = N < floats_per_register ? 8 : floats_per_register;
+  using conversion = register_conversion<FROM, TO, W>;
+  int k = 0;
+  if constexpr (conversion::exists) {
+    for (; k + W <= N; k += W) {
+      typename conversion::from v;
+      __builtin_memcpy(&v, from + k, sizeof v);
+      const auto converted = conversion::convert(v);
+      __builtin_memcpy(to + k, &converted, sizeof converted);
+    }
+  }
+  for (; k < N; ++k) {
     to[k] = TO(from[k]);
   }
-}
-
-template <int N, class T>
-MLXG_INLINE void convert(const T* from, T* to) {
-  __builtin_memcpy(to, from, N * sizeof(T));
-}
-
-// Converts the elements of a register.
-template <int W>
-MLXG_INLINE void convert_register(halves<W> from, floats<W>& to) {
-  __asm__("vcvtph2ps %1, %0" : "=v"(to) : "v"(from));
-}
-template <int W>
-MLXG_INLINE void convert_register(floats<W> from, halves<W>& to) {
-  __asm__("vcvtps2ph $0, %1, %0" : "=v"(to) : "v"(from));
-}
-
-// Converts N values with registers of W elements, which are FROM_REGISTER and TO_REGISTER, and the rest one by one.
-template <int N, int W, class FROM_REGISTER, class TO_REGISTER, class FROM, class TO>
-MLXG_INLINE void convert_registers(const FROM* from, TO* to) {
-  for (int k = 0; k + W <= N; k += W) {
-    FROM_REGISTER a;
-    TO_REGISTER b;
-    __builtin_memcpy(&a, from + k, sizeof a);
-    convert_register<W>(a, b);
-    __builtin_memcpy(to + k, &b, sizeof b);
-  }
-  for (int k = N / W * W; k < N; ++k) {
-    to[k] = TO(from[k]);
-  }
-}
-
-template <int N>
-MLXG_INLINE void convert(const metal::half* from, float* to) {
-  constexpr int W = N < floats_per_register ? 8 : floats_per_register;
-  convert_registers<N, W, halves<W>, floats<W>>(from, to);
-}
-
-template <int N>
-MLXG_INLINE void convert(const float* from, metal::half* to) {
-  constexpr int W = N < floats_per_register ? 8 : floats_per_register;
-  convert_registers<N, W, floats<W>, halves<W>>(from, to);
 }
 
 // Returns its argument. The compiler does not know that, so loops over it do not become masked loads or calls of memset

@@ -39,9 +39,11 @@ MLXG_INLINE float times_power_of_2(float v, int n) {
   return v * __builtin_bit_cast(float, (half + 127) << 23) * __builtin_bit_cast(float, (n - half + 127) << 23);
 }
 
-MLXG_INLINE float between(float low, float x, float high) {
-  x = x < low ? low : x;  // keeps NaN
-  return x > high ? high : x;
+// Returns `exponential` if x is in [low, high] or NaN, 0 if x is below, and infinity if it is above. Functions do not
+// bound x itself. g++ would compute their terms a second time from the bounds, and blend the terms in vectors.
+MLXG_INLINE float exp_or_limit(float low, float x, float high, float exponential) {
+  exponential = x < low ? 0.0f : exponential;
+  return x > high ? INFINITY : exponential;
 }
 
 // Returns e^r for |r| ≤ log(2)/2, with an error of 2^-28.2.
@@ -58,18 +60,16 @@ MLXG_INLINE float exp_near_0(float r) {
 
 // Returns e^x = 2^n·e^r with r = x − n·log 2.
 MLXG_INLINE float exp1(float x) {
-  x = between(-104.0f, x, 89.0f);  // 0 or infinity outside
   const float sum = multiply_add(x, M_LOG2E_F, to_integer);
   const float n = sum - to_integer;
   const float r = multiply_add(n, -ln2_low, multiply_add(n, -ln2_high, x));
-  return times_power_of_2(exp_near_0(r), integer_in(sum));
+  return exp_or_limit(-104.0f, x, 89.0f, times_power_of_2(exp_near_0(r), integer_in(sum)));
 }
 
 MLXG_INLINE float exp2_1(float x) {
-  x = between(-151.0f, x, 129.0f);
   const float sum = x + to_integer;
   const float r = x - (sum - to_integer);
-  return times_power_of_2(exp_near_0(r * M_LN2_F), integer_in(sum));
+  return exp_or_limit(-151.0f, x, 129.0f, times_power_of_2(exp_near_0(r * M_LN2_F), integer_in(sum)));
 }
 
 MLXG_INLINE float fast_exp1(float x) {
@@ -80,11 +80,10 @@ MLXG_INLINE float fast_exp2_1(float x) {
 }
 
 MLXG_INLINE float exp10_1(float x) {
-  x = between(-46.0f, x, 39.0f);
   const float sum = multiply_add(x, 0x1.a934f0p+1f, to_integer);  // 1/log10(2)
   const float n = sum - to_integer;
   const float r = multiply_add(n, -log10_2_low, multiply_add(n, -log10_2_high, x));
-  return times_power_of_2(exp_near_0(r * M_LN10_F), integer_in(sum));
+  return exp_or_limit(-46.0f, x, 39.0f, times_power_of_2(exp_near_0(r * M_LN10_F), integer_in(sum)));
 }
 
 // Returns the exponent and f of x = 2^exponent·(1 + f), with 1 + f in [√½, √2], for positive finite x.

@@ -1,0 +1,50 @@
+// Package recipe gives package ops differentiable functions whose graphs are recorded once for each signature. Later
+// calls add the recorded nodes in one call of C, without running the Go functions. mlxc registers the function when it
+// is initialized. The array type is a parameter because mlxc imports this package.
+package recipe
+
+import "sync"
+
+// A Function computes forward(args), differentiated by backward, like mlxc.CustomVJP. The functions run at the first
+// call with an id and with arguments of these shapes and dtypes on the current stream. Their graphs must depend on
+// nothing else, and not on elements.
+type Function[A any] func(
+	id uint64, args []A, forward func(args []A) []A, backward func(primals, cotangents, outputs []A) []A,
+) []A
+
+var function any
+
+// Launches returns the number of kernel launches that recorded graphs have added, modulo 2⁶⁴. mlxc sets it.
+var Launches func() uint64
+
+// Set registers the function that Use returns.
+func Set[A any](f Function[A]) { function = f }
+
+// Use returns the registered function. It panics if Set was called with another type parameter.
+func Use[A any]() Function[A] { return function.(Function[A]) }
+
+var (
+	mu   sync.Mutex
+	ids  = map[any]uint64{}
+	last uint64
+)
+
+// maxIDs bounds the number of keys. A program may change an option at every step.
+const maxIDs = 4096
+
+// ID returns the id of a key, the same for equal keys until there are more than 4096 different ones. Keys must be
+// comparable.
+func ID(key any) uint64 {
+	mu.Lock()
+	defer mu.Unlock()
+	id, found := ids[key]
+	if !found {
+		if len(ids) >= maxIDs {
+			clear(ids)
+		}
+		last++
+		id = last
+		ids[key] = id
+	}
+	return id
+}

@@ -1,0 +1,44 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import "github.com/mlxgrad/mlxgrad/internal/products"
+
+// init registers the functions through which package ops multiplies matrices on CUDA devices. See package products.
+func init() {
+	products.Set(products.Functions[*Array, DType]{
+		Available: func() bool { return CurrentBackend() == BackendCUDA && bool(C.mlxg_products_available()) },
+		Undefined: undefined,
+		Into:      productInto,
+	})
+}
+
+func undefined(d DType, shape ...int) *Array {
+	const op = "Undefined"
+	if err := checkNew(d, shape); err != nil {
+		return invalid(opError(op, err))
+	}
+	c := cShape(shape)
+	return wrap(op, C.mlxg_undefined(&c[0], C.size_t(len(shape)), C.int(d.c())))
+}
+
+func productInto(p products.Product[*Array]) *Array {
+	const op = "ProductInto"
+	inputs := []*Array{p.A, p.B, p.Destination, p.Workspace}
+	if p.Factor != nil {
+		inputs = append(inputs, p.Factor)
+	}
+	inputs = append(inputs, p.After...)
+	h, err := acquireAll(op, inputs)
+	if err != nil {
+		return invalid(err)
+	}
+	defer h.release()
+	c := C.mlxg_product{
+		a_transposed: C.bool(p.TransposedA), b_transposed: C.bool(p.TransposedB),
+		accumulate: C.bool(p.Accumulate), scaled: C.bool(p.Factor != nil), tf32: C.bool(TF32Enabled()),
+		row: C.int(p.Row),
+	}
+	return wrap(op, C.mlxg_product_into(c, h.ptr(), h.n()), inputs...)
+}

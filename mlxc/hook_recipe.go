@@ -1,0 +1,38 @@
+package mlxc
+
+// #include "mlxg.h"
+import "C"
+
+import (
+	"sync/atomic"
+
+	"github.com/mlxgrad/mlxgrad/internal/recipe"
+)
+
+// init registers the function through which package ops adds recorded graphs. See package recipe.
+func init() {
+	recipe.Set(applyRecipe)
+	recipe.Launches = func() uint64 {
+		if Check() != nil {
+			return 0
+		}
+		return uint64(C.mlxg_recipe_launches())
+	}
+}
+
+func applyRecipe(
+	id uint64, args []*Array,
+	forward func(args []*Array) []*Array, backward func(primals, cotangents, outputs []*Array) []*Array,
+) []*Array {
+	const op = "CustomVJP"
+	var outputs atomic.Int64
+	apply := func(h handles) C.mlxg_results { return C.mlxg_recipe_apply(C.uint64_t(id), h.ptr(), h.n()) }
+	if results := callClosure(op, args, &outputs, apply); len(results) > 0 {
+		return results
+	}
+	c := customCall{op: op, stream: currentStream()}
+	return callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
+		return C.mlxg_recipe_record(C.uint64_t(id), register(recordingCount(c.recordingOutputs(forward), &outputs)),
+			register(c.vjp(backward)), h.ptr(), h.n())
+	})
+}

@@ -1,0 +1,215 @@
+package mlxc_test
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
+	"github.com/mlxgrad/mlxgrad/internal/recipe"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// A countedRecipe is a recipe with two outputs, x·y and its square, and a vjp that is 100 times too large. It counts the runs
+// of its functions.
+type countedRecipe struct {
+	id                uint64
+	forward, backward int
+}
+
+func newCountedRecipe(t *testing.T) *countedRecipe { return &countedRecipe{id: recipe.ID(t.Name())} }
+
+func (c *countedRecipe) call(args arrays) arrays {
+	return recipe.Use[*mlxc.Array]()(c.id, args,
+		func(a arrays) arrays {
+			c.forward++
+			product := a[0].Mul(a[1])
+			return arrays{product, product.Square()}
+		},
+		func(p, cotangents, outputs arrays) arrays {
+			c.backward++
+			d := cotangents[0].Add(outputs[0].Mul(cotangents[1]).MulScalar(2)).MulScalar(100)
+			return arrays{p[1].Mul(d), p[0].Mul(d)}
+		})
+}
+
+// sum is the sum of both outputs.
+func (c *countedRecipe) sum(args arrays) arrays {
+	r := c.call(args)
+	return arrays{r[0].Add(r[1]).Sum()}
+}
+
+func TestRecipeRunsItsFunctionsOnce(t *testing.T) {
+	c := newCountedRecipe(t)
+	for i := range 3 {
+		x, y := mlxc.FromSlice([]float32{1, 2 + float32(i)}), mlxc.FromSlice([]float32{3, 4})
+		values, grads, err := mlxc.ValueAndGrad(c.sum, 0, 1)(arrays{x, y})
+		require.NoError(t, err)
+		p := 4 * (2 + float32(i))
+		require.Equal(t, []float32{3 + 9 + p + p*p}, mlxtest.Floats(t, values[0]))
+		require.Equal(t, []float32{100 * 3 * (1 + 2*3), 100 * 4 * (1 + 2*p)}, mlxtest.Floats(t, grads[0]))
+		require.Equal(t, []float32{100 * 1 * (1 + 2*3), 100 * (2 + float32(i)) * (1 + 2*p)}, mlxtest.Floats(t, grads[1]))
+	}
+	require.Equal(t, countedRecipe{c.id, 1, 1}, *c)
+	for _, args := range []arrays{
+		{mlxc.Ones(mlxc.Float32, 3), mlxc.Ones(mlxc.Float32, 3)},
+		{mlxc.Ones(mlxc.Float32, 1, 2), mlxc.Ones(mlxc.Float32, 1, 2)},
+		{mlxc.Ones(mlxc.Float16, 2), mlxc.Ones(mlxc.Float16, 2)},
+	} {
+		before := c.forward
+		for range 2 {
+			r := c.call(args)
+			require.Equal(t, args[0].Shape(), r[1].Shape())
+			require.Equal(t, args[0].DType(), r[1].DType())
+		}
+		require.Equal(t, before+1, c.forward, "%v", args[0].Shape())
+	}
+}
+
+func TestRecipeUnderTransforms(t *testing.T) {
+	c := newCountedRecipe(t)
+	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})
+	c.call(arrays{x, y})
+	gradient := func(a arrays) arrays {
+		_, grads, err := mlxc.VJP(c.call, a, arrays{mlxc.OnesLike(a[0]), mlxc.ZerosLike(a[0])})
+		require.NoError(t, err)
+		return grads
+	}
+	want := []float32{300, 400}
+	require.Equal(t, want, mlxtest.Floats(t, gradient(arrays{x, y})[0]))
+	compiled, err := mlxc.Compile(gradient).Call(x, y)
+	require.NoError(t, err)
+	require.Equal(t, want, mlxtest.Floats(t, compiled[0]))
+
+	// The rule is differentiated: d(100·y·dx)/dy = 100.
+	second, err := mlxc.Grad(func(a arrays) arrays { return arrays{gradient(a)[0].Sum()} }, 1)(arrays{x, y})
+	require.NoError(t, err)
+	require.Equal(t, []float32{100, 100}, mlxtest.Floats(t, second[0]))
+
+	_, tangents, err := mlxc.JVP(c.call, arrays{x, y}, arrays{mlxc.OnesLike(x), mlxc.ZerosLike(y)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{3, 4}, mlxtest.Floats(t, tangents[0]), "derived from the nodes of the function")
+
+	// In a batch, the function is recorded for an element's shape.
+	batch := mlxc.Stack(0, x, x.MulScalar(2))
+	mapped := mlxc.Vmap(func(a arrays) arrays { return gradient(arrays{a[0], y}) }, []int{0}, nil)
+	require.Equal(t, []float32{300, 400, 300, 400}, mlxtest.Floats(t, mapped(arrays{batch})[0]))
+	require.Equal(t, 1, c.forward)
+	require.Equal(t, 1, c.backward)
+}
+
+func TestRecipeOfAFailingFunction(t *testing.T) {
+	id := recipe.ID(t.Name())
+	failure := errors.New("no such thing")
+	runs := 0
+	call := func() arrays {
+		return recipe.Use[*mlxc.Array]()(id, arrays{mlxc.Ones(mlxc.Float32, 2)},
+			func(arrays) arrays {
+				runs++
+				return arrays{mlxc.InvalidArray(failure)}
+			},
+			func(_, _, _ arrays) arrays { return nil })
+	}
+	for range 2 {
+		r := call()
+		require.Len(t, r, 1)
+		require.ErrorIs(t, r[0].Err(), failure)
+	}
+	require.Equal(t, 2, runs, "a failure is not recorded")
+}
+
+func TestRecipeOfAFailingRule(t *testing.T) {
+	id := recipe.ID(t.Name())
+	f := func(a arrays) arrays {
+		return recipe.Use[*mlxc.Array]()(id, a,
+			func(a arrays) arrays { return arrays{a[0].Square()} },
+			func(_, _, _ arrays) arrays { return arrays{mlxc.Ones(mlxc.Float32, 7)} })
+	}
+	x := mlxc.Ones(mlxc.Float32, 2)
+	for range 2 {
+		_, _, err := mlxc.VJP(f, arrays{x}, arrays{x})
+		require.ErrorContains(t, err, "result 0 of the vjp must have the shape and dtype of argument 0")
+	}
+}
+
+// A computed array that a recipe captures is shared, and the node that computed it is not added again.
+func TestRecipeWithAComputedArray(t *testing.T) {
+	id := recipe.ID(t.Name())
+	base := mlxc.FromSlice([]float32{2, 3})
+	var computed *mlxc.Array
+	f := func(a arrays) arrays {
+		return recipe.Use[*mlxc.Array]()(id, a,
+			func(a arrays) arrays { return arrays{a[0].Mul(base.Square())} },
+			func(_, cotangents, _ arrays) arrays {
+				computed = base.Square().Keep()
+				require.NoError(t, mlxc.Eval(computed)) // inside a transform, it keeps its node
+				return arrays{cotangents[0].Mul(computed)}
+			})
+	}
+	x := mlxc.Ones(mlxc.Float32, 2)
+	for range 2 {
+		_, grads, err := mlxc.VJP(f, arrays{x}, arrays{x})
+		require.NoError(t, err)
+		var graph strings.Builder
+		require.NoError(t, mlxc.PrintGraph(&graph, map[*mlxc.Array]string{computed: "computed"}, grads[0]))
+		require.Contains(t, graph.String(), "computed")
+		require.Equal(t, []float32{4, 9}, mlxtest.Floats(t, grads[0]))
+	}
+}
+
+func TestRecipeOnSeveralStreams(t *testing.T) {
+	c := newCountedRecipe(t)
+	x := mlxc.Ones(mlxc.Float32, 2)
+	s, err := mlxc.NewStream(mlxc.CPU)
+	require.NoError(t, err)
+	c.call(arrays{x, x})
+	mlxc.WithStream(s, func() {
+		for range 2 {
+			require.Equal(t, []float32{1, 1}, mlxtest.Floats(t, c.call(arrays{x, x})[1]))
+		}
+	})
+	require.Equal(t, 2, c.forward, "once for each stream")
+}
+
+// The nodes of a recipe are new at every call, so they release their arrays.
+func TestRecipeReleasesMemory(t *testing.T) {
+	c := newCountedRecipe(t)
+	const size = 1 << 20
+	run := func() {
+		mlxc.WithScope(func() {
+			x := mlxc.Ones(mlxc.Float32, size)
+			_, grads, err := mlxc.ValueAndGrad(c.sum, 0, 1)(arrays{x, x})
+			require.NoError(t, err)
+			require.NoError(t, mlxc.Eval(grads...))
+		})
+	}
+	run()
+	runtime.GC()
+	before := mlxc.ActiveMemory()
+	for range 5 {
+		run()
+	}
+	require.Less(t, mlxc.ActiveMemory()-before, size)
+}
+
+func TestRecipeOnSeveralGoroutines(t *testing.T) {
+	c := newCountedRecipe(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 20 {
+				x := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(i)), 2)
+				_, grads, err := mlxc.ValueAndGrad(c.sum, 0)(arrays{x, mlxc.OnesLike(x)})
+				if err != nil || mlxtest.Floats(t, grads[0])[0] != 100*(1+2*float32(i)) {
+					t.Error(i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 1, c.forward)
+}

@@ -1,0 +1,346 @@
+// Matrix products that write to rows of an existing array, on CUDA devices. MLX's own products always allocate their
+// result, so sums of products and parts of one matrix cost additional passes over memory.
+//
+// CUDA's headers are no part of MLX's packages, so this file declares the functions that it calls.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mlx/fast.h"
+#include "mlx/mlx.h"
+#include "mlx/version.h"
+#include "mlxg_primitive.h"
+
+namespace mx = mlx::core;
+
+namespace {
+
+// Values of cublasLt.h and cuda.h.
+enum { half_type = 2, float_type = 0, bfloat_type = 14 };
+enum { compute_float = 68, compute_tf32 = 77 };
+enum { pointer_mode = 2, transpose_a = 3, transpose_b = 4, device_pointers = 1 };
+enum { max_workspace = 1, min_alignment_a = 5, min_alignment_b = 6, min_alignment_c = 7, min_alignment_d = 8 };
+enum { capture_thread_local = 1, stream_non_blocking = 1 };
+
+struct heuristic {
+  uint64_t algorithm[8];
+  size_t workspace;
+  int status;
+  float waves;
+  int reserved[4];
+};
+
+// choice is cuBLASLt's algorithm for a product, once `chosen` is 1.
+struct choice {
+  heuristic best{};
+  int chosen = 0;
+};
+
+using encoder = void;  // mlx::core::cu::CommandEncoder
+
+// functions holds the functions of MLX, cuBLASLt and the driver that a product calls.
+struct functions {
+  encoder* (*encoder_of)(mx::Stream);
+  void* (*device_of)(mx::Device);
+  void (*make_current)(void* device);
+  void (*set_input)(encoder*, const mx::array&);
+  void (*set_output)(encoder*, const mx::array&);
+  void (*add_graph)(encoder*, void* graph);
+
+  int (*create)(void** handle);
+  int (*layout)(void** layout, int type, uint64_t rows, uint64_t columns, int64_t stride);
+  int (*layout_free)(void* layout);
+  int (*description)(void** description, int compute, int scale);
+  int (*description_set)(void* description, int what, const void* value, size_t size);
+  int (*description_free)(void* description);
+  int (*preference)(void** preference);
+  int (*preference_set)(void* preference, int what, const void* value, size_t size);
+  int (*preference_free)(void* preference);
+  int (*choose)(void*, void*, void*, void*, void*, void*, void*, int count, heuristic* found, int* n);
+  int (*multiply)(
+      void*,
+      void*,
+      const void* alpha,
+      const void* a,
+      void*,
+      const void* b,
+      void*,
+      const void* beta,
+      const void* c,
+      void*,
+      void* d,
+      void*,
+      const void* algorithm,
+      void* workspace,
+      size_t,
+      void* stream);
+
+  int (*stream_create)(void** stream, unsigned flags);
+  int (*capture_begin)(void* stream, int mode);
+  int (*capture_end)(void* stream, void** graph);
+  int (*graph_destroy)(void* graph);
+  int (*allocate)(uint64_t* address, size_t size);
+  int (*upload)(uint64_t address, const void* data, size_t size);
+
+  bool complete = true;
+
+  functions() {
+    // The names contain the types of the parameters, so a function that changes is not found.
+    void* mlx = open("libmlx.so");
+    find(encoder_of, mlx, "_ZN3mlx4core2cu19get_command_encoderENS0_6StreamE");
+    find(device_of, mlx, "_ZN3mlx4core2cu6deviceENS0_6DeviceE");
+    find(make_current, mlx, "_ZN3mlx4core2cu6Device12make_currentEv");
+    find(set_input, mlx, "_ZN3mlx4core2cu14CommandEncoder15set_input_arrayERKNS0_5arrayE");
+    find(set_output, mlx, "_ZN3mlx4core2cu14CommandEncoder16set_output_arrayERKNS0_5arrayE");
+    find(add_graph, mlx, "_ZN3mlx4core2cu14CommandEncoder14add_graph_nodeEP10CUgraph_st");
+    void* blas = open("libcublasLt.so.13");
+    if (!blas) {
+      blas = open("libcublasLt.so.12");
+    }
+    find(create, blas, "cublasLtCreate");
+    find(layout, blas, "cublasLtMatrixLayoutCreate");
+    find(layout_free, blas, "cublasLtMatrixLayoutDestroy");
+    find(description, blas, "cublasLtMatmulDescCreate");
+    find(description_set, blas, "cublasLtMatmulDescSetAttribute");
+    find(description_free, blas, "cublasLtMatmulDescDestroy");
+    find(preference, blas, "cublasLtMatmulPreferenceCreate");
+    find(preference_set, blas, "cublasLtMatmulPreferenceSetAttribute");
+    find(preference_free, blas, "cublasLtMatmulPreferenceDestroy");
+    find(choose, blas, "cublasLtMatmulAlgoGetHeuristic");
+    find(multiply, blas, "cublasLtMatmul");
+    void* driver = open("libcuda.so.1");
+    find(stream_create, driver, "cuStreamCreate");
+    find(capture_begin, driver, "cuStreamBeginCapture_v2");
+    find(capture_end, driver, "cuStreamEndCapture");
+    find(graph_destroy, driver, "cuGraphDestroy");
+    find(allocate, driver, "cuMemAlloc_v2");
+    find(upload, driver, "cuMemcpyHtoD_v2");
+  }
+
+ private:
+  static void* open(const char* library) { return dlopen(library, RTLD_LAZY | RTLD_NOLOAD); }
+
+  template <typename F>
+  void find(F& f, void* library, const char* name) {
+    f = library ? reinterpret_cast<F>(dlsym(library, name)) : nullptr;
+    complete = complete && f;
+  }
+};
+
+const functions& cuda() {
+  static const auto& all = *new functions;
+  return all;
+}
+
+void check(int status, const char* function) {
+  if (status != 0) {
+    throw std::runtime_error(std::string(function) + " returned the error " + std::to_string(status));
+  }
+}
+
+// owned is an object of cuBLASLt that is destroyed with its scope.
+struct owned {
+  void* p = nullptr;
+  int (*destroy)(void*);
+  explicit owned(int (*d)(void*)) : destroy(d) {}
+  owned(const owned&) = delete;
+  ~owned() { p ? destroy(p) : 0; }
+};
+
+// session holds a device's handle of cuBLASLt, the stream that records products, and the numbers 0 and 1 in the
+// device's memory. It remembers cuBLASLt's choices, which take longer than the rest of a product on the host.
+struct session {
+  void* handle = nullptr;
+  void* stream = nullptr;
+  uint64_t zero_and_one = 0;
+  std::map<std::vector<uint64_t>, choice> choices;  // by everything that a choice depends on
+};
+
+// A product holds the lock while it uses a session.
+std::mutex& sessions_lock() {
+  static auto& lock = *new std::mutex;
+  return lock;
+}
+
+session& session_of(mx::Device d) {
+  cuda().make_current(cuda().device_of(d));
+  static auto& all = *new std::vector<session>;
+  if (all.size() <= static_cast<size_t>(d.index)) {
+    all.resize(d.index + 1);
+  }
+  auto& s = all[d.index];
+  if (!s.handle) {
+    check(cuda().create(&s.handle), "cublasLtCreate");
+    check(cuda().stream_create(&s.stream, stream_non_blocking), "cuStreamCreate");
+    const float numbers[] = {0, 1};
+    check(cuda().allocate(&s.zero_and_one, sizeof numbers), "cuMemAlloc");
+    check(cuda().upload(s.zero_and_one, numbers, sizeof numbers), "cuMemcpyHtoD");
+  }
+  return s;
+}
+
+// address returns the device memory of an array. MLX's buffers on CUDA devices begin with this pointer.
+char* address(const mx::array& a) {
+  return *static_cast<char* const*>(a.buffer().ptr()) + a.offset();
+}
+
+int type_of(mx::Dtype d) {
+  return d == mx::float16 ? half_type : d == mx::bfloat16 ? bfloat_type : float_type;
+}
+
+// product computes rows [row, row + n) of a matrix: factor·a·b, plus the rows before if it accumulates. Its inputs are
+// a, b, the matrix, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its output is the
+// matrix in the same memory.
+class product : public mlxg::opaque {
+ public:
+  product(mx::Stream s, const mlxg_product& p) : opaque(s, "ProductInto"), p_(p) {}
+
+  void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
+    throw std::runtime_error("[" + name_ + "] runs on a CUDA stream only");
+  }
+
+  void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    outputs[0].copy_shared_buffer(inputs[2]);
+    std::lock_guard lock(sessions_lock());
+    auto& s = session_of(stream().device);
+    auto e = cuda().encoder_of(stream());
+    // MLX runs nodes of a graph side by side unless one reads an output of the other. All operands are registered as
+    // outputs, so that the product runs after all earlier uses of their memory and before all later ones.
+    for (size_t i = 0; i < inputs.size(); i++) {
+      cuda().set_input(e, inputs[i]);
+      if (i < 4) {
+        cuda().set_output(e, inputs[i]);
+      }
+    }
+    void* graph = nullptr;
+    check(cuda().capture_begin(s.stream, capture_thread_local), "cuStreamBeginCapture");
+    try {
+      record(s, inputs);
+    } catch (...) {
+      if (cuda().capture_end(s.stream, &graph) == 0 && graph) {
+        cuda().graph_destroy(graph);
+      }
+      throw;
+    }
+    check(cuda().capture_end(s.stream, &graph), "cuStreamEndCapture");
+    cuda().add_graph(e, graph);
+    cuda().graph_destroy(graph);
+  }
+
+ private:
+  // cuBLASLt's matrices are column-major, so it computes the transpose: bᵀ·aᵀ.
+  void record(session& s, const std::vector<mx::array>& inputs) {
+    auto &a = inputs[0], &b = inputs[1], &into = inputs[2], &workspace = inputs[3];
+    uint64_t rows = a.shape(p_.a_transposed), columns = into.shape(1);
+    char* d = address(into) + p_.row * columns * into.itemsize();
+    int compute = a.dtype() == mx::float32 && p_.tf32 ? compute_tf32 : compute_float;
+    owned da(cuda().layout_free), db(cuda().layout_free), dd(cuda().layout_free), of(cuda().description_free);
+    check(cuda().layout(&db.p, type_of(b.dtype()), b.shape(1), b.shape(0), b.shape(1)), "cublasLtMatrixLayoutCreate");
+    check(cuda().layout(&da.p, type_of(a.dtype()), a.shape(1), a.shape(0), a.shape(1)), "cublasLtMatrixLayoutCreate");
+    check(cuda().layout(&dd.p, type_of(into.dtype()), columns, rows, columns), "cublasLtMatrixLayoutCreate");
+    check(cuda().description(&of.p, compute, float_type), "cublasLtMatmulDescCreate");
+    auto set = [&](int what, int32_t value) {
+      check(cuda().description_set(of.p, what, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+    };
+    set(transpose_a, p_.b_transposed);
+    set(transpose_b, p_.a_transposed);
+    if (p_.scaled) {
+      set(pointer_mode, device_pointers);
+    }
+    const uint64_t flags = p_.a_transposed | p_.b_transposed << 1 | p_.scaled << 2 | p_.tf32 << 3;
+    auto& algorithm = s.choices[{
+        flags, static_cast<uint64_t>(type_of(a.dtype())), static_cast<uint64_t>(type_of(into.dtype())), rows, columns,
+        static_cast<uint64_t>(a.shape(!p_.a_transposed)), workspace.nbytes(), alignment(address(a)),
+        alignment(address(b)), alignment(d)}];
+    if (!algorithm.chosen) {
+      owned wish(cuda().preference_free);
+      check(cuda().preference(&wish.p), "cublasLtMatmulPreferenceCreate");
+      auto prefer = [&](int what, auto value) {
+        check(cuda().preference_set(wish.p, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+      };
+      prefer(max_workspace, static_cast<uint64_t>(workspace.nbytes()));
+      prefer(min_alignment_a, alignment(address(b)));
+      prefer(min_alignment_b, alignment(address(a)));
+      prefer(min_alignment_c, alignment(d));
+      prefer(min_alignment_d, alignment(d));
+      check(
+          cuda().choose(s.handle, of.p, db.p, da.p, dd.p, dd.p, wish.p, 1, &algorithm.best, &algorithm.chosen),
+          "cublasLtMatmulAlgoGetHeuristic");
+    }
+    // With a factor in the device's memory, the factor of the previous rows must be there, too.
+    const float one = 1, previous = p_.accumulate;
+    const void *alpha = &one, *beta = &previous;
+    if (p_.scaled) {
+      alpha = address(inputs[4]);
+      beta = reinterpret_cast<const float*>(s.zero_and_one) + p_.accumulate;
+    }
+    check(
+        cuda().multiply(
+            s.handle, of.p, alpha, address(b), db.p, address(a), da.p, beta, d, dd.p, d, dd.p, algorithm.best.algorithm,
+            address(workspace), algorithm.best.workspace, s.stream),
+        "cublasLtMatmul");
+  }
+
+  static uint32_t alignment(const char* p) {
+    return std::min<uint64_t>(256, uint64_t{1} << std::countr_zero(reinterpret_cast<uintptr_t>(p)));
+  }
+
+  mlxg_product p_;
+};
+
+// undefined is an array whose elements no node computes: the output of a kernel that does nothing. Each node has its
+// own memory; the compiler of graphs would merge equal custom kernels.
+class undefined : public mlxg::wrapper {
+ public:
+  using wrapper::wrapper;
+};
+
+// Any GPU that MLX supports runs PTX for compute capability 7.5.
+constexpr const char* empty_kernel = R"(.version 6.4
+.target sm_75
+.address_size 64
+.visible .entry mlxg_undefined(.param .u64 output) { ret; }
+)";
+
+}  // namespace
+
+extern "C" {
+
+bool mlxg_products_available(void) {
+  // address is verified for these versions.
+  return MLX_VERSION_NUMERIC >= 32004 && MLX_VERSION_NUMERIC < 33000 && !mlxg::exporting() && cuda().complete;
+}
+
+mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
+  mlxg::guard g;
+  mlx_array res{};
+  try {
+    auto made = mx::fast::precompiled_cuda_kernel(
+        "mlxg_undefined", empty_kernel, {}, {mx::Shape(shape, shape + n)}, {mlxg::dtype_of(dtype)}, {}, {1, 1, 1},
+        {1, 1, 1}, 0, std::nullopt, false, *static_cast<mx::Stream*>(mlxg_stream().ctx));
+    made[0].primitive_ptr() = std::make_shared<undefined>(made[0].primitive_ptr());
+    res.ctx = new mx::array(std::move(made[0]));
+    return mlxg_end(0, res);
+  } catch (std::exception& e) {
+    mlx_error("%s", e.what());
+    return mlxg_end(1, res);
+  }
+}
+
+mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
+  mlxg::guard g;
+  auto in = mlxg::arrays_of(inputs, n);
+  auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
+  mlx_array res{new mx::array(in[2].shape(), in[2].dtype(), std::make_shared<product>(s, p), in)};
+  return mlxg_end(0, res);
+}
+
+}  // extern "C"
