@@ -241,15 +241,35 @@ func crossEntropyMerge(on target, states, classes *mlxc.Array, total int, cfg Cr
 func crossEntropyGradient(
 	on target, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) *mlxc.Array {
+	launch, args := gradientLaunch(on, logits, classes, states, cotangents, slice, cfg)
+	launch.Outputs = []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}}
+	return on.launch(crossEntropyKernels.kernel("cross_entropy_backward"), launch, args...)[0]
+}
+
+// crossEntropyGradientInto computes the gradient of logits in the memory of destination. Nodes that read it must run
+// after the result.
+func crossEntropyGradientInto(
+	on target, destination, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+) *mlxc.Array {
+	launch, args := gradientLaunch(on, logits, classes, states, cotangents, slice, cfg)
+	launch.Outputs = []mlxc.Output{{Shape: []int{1}, DType: mlxc.Uint32}}
+	launch.Undefined = []string{"written"}
+	args = append(args, destination)
+	return on.launch(crossEntropyKernels.kernel("cross_entropy_backward_into"), launch, args...)[0]
+}
+
+// gradientLaunch returns what both backward kernels share: the launch without outputs, and the first inputs.
+func gradientLaunch(
+	on target, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+) (customkernels.Launch, []*mlxc.Array) {
 	rows, width := classes.Dim(0), logits.Dim(-1)
 	g := lossGeometryFor(on.backend, lossTuning[on.backend].backward, logits.DType(), rows, width)
 	sizes := uint32Args(rows, width, slice.first, slice.total)
-	args := slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, sizes, cfg.options())
-	return on.launch(crossEntropyKernels.kernel("cross_entropy_backward"), customkernels.Launch{
+	launch := customkernels.Launch{
 		Grid:             [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup:      [3]int{g.threads, 1},
 		MinGroupsPerCore: g.groupsPerCore,
 		Template:         newLossTemplate(g, logits, classes, cfg).args(),
-		Outputs:          []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}},
-	}, args...)[0]
+	}
+	return launch, slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, sizes, cfg.options())
 }

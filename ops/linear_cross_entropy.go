@@ -331,15 +331,22 @@ func powerOfTwo(values *mlxc.Array) *mlxc.Array {
 	return mlxc.Where(power.Equal(zero), one, power)
 }
 
-// slices calls f for every slice of the classes, with hidden, the slice's rows of weight, and its first class. f
-// returns the last arrays that it computes for the slice. The hidden of the next call depends on them; otherwise MLX
-// could compute the logits of all slices at once.
+// classSlices calls f for every slice of the classes, with the slice's index, rows of weight, and first class.
+func (l linearLoss) classSlices(f func(i int, weight *mlxc.Array, begin int)) {
+	classes, width := l.weight.Dim(0), l.weight.Dim(1)
+	for i, begin := 0, 0; begin < classes; i, begin = i+1, begin+l.plan.slice {
+		end := min(begin+l.plan.slice, classes)
+		f(i, l.weight.Slice([]int{begin, 0}, []int{end, width}, nil), begin)
+	}
+}
+
+// slices is classSlices with hidden instead of the index. f returns the last arrays that it computes for the slice. The
+// hidden of the next call depends on them; otherwise MLX could compute the logits of all slices at once.
 func (l linearLoss) slices(hidden *mlxc.Array, f func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array) {
-	for begin, n := 0, l.weight.Dim(0); begin < n; begin += l.plan.slice {
-		end := min(begin+l.plan.slice, n)
-		done := f(hidden, l.weight.Slice([]int{begin, 0}, []int{end, l.weight.Dim(1)}, nil), begin)
-		if end < n {
+	l.classSlices(func(_ int, weight *mlxc.Array, begin int) {
+		done := f(hidden, weight, begin)
+		if begin+l.plan.slice < l.weight.Dim(0) {
 			hidden = hidden.AfterCompletion(done...)
 		}
-	}
+	})
 }

@@ -1,9 +1,6 @@
 package ops
 
 import (
-	"slices"
-
-	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/products"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -28,15 +25,6 @@ func newCUDALoss(l linearLoss) cudaLoss {
 
 func productsInPlace() products.Functions[*mlxc.Array, mlxc.DType] {
 	return products.Use[*mlxc.Array, mlxc.DType]()
-}
-
-// classSlices calls f for every slice of the classes, with the slice's index, rows of weight, and first class.
-func (l cudaLoss) classSlices(f func(i int, weight *mlxc.Array, begin int)) {
-	classes, width := l.weight.Dim(0), l.weight.Dim(1)
-	for i, begin := 0, 0; begin < classes; i, begin = i+1, begin+l.plan.slice {
-		end := min(begin+l.plan.slice, classes)
-		f(i, l.weight.Slice([]int{begin, 0}, []int{end, width}, nil), begin)
-	}
 }
 
 // logitsInto computes the logits of a slice in the memory of the first array, which has at least as many columns.
@@ -113,7 +101,8 @@ func (l cudaLoss) gradients(
 			logits = l.logitsInto(scratch, hidden, weight, states)
 			dlogits = logits
 		}
-		written := l.gradientInto(dlogits, logits, states, scaled.cotangents, classSlice{begin, l.weight.Dim(0)})
+		written := crossEntropyGradientInto(
+			l.on, dlogits, logits, l.classes, states, scaled.cotangents, classSlice{begin, l.weight.Dim(0)}, l.cfg)
 		p := products.Product[*mlxc.Array]{A: dlogits, Workspace: l.workspace, After: []*mlxc.Array{written}}
 		var last []*mlxc.Array
 		if l.needsGrad[0] {
@@ -130,21 +119,4 @@ func (l cudaLoss) gradients(
 		scratch = scratch.After(last...)
 	})
 	return dhidden, dweight
-}
-
-// gradientInto computes the gradient of logits in the memory of destination. Nodes that read it must run after the
-// result.
-func (l cudaLoss) gradientInto(destination, logits, states, cotangents *mlxc.Array, slice classSlice) *mlxc.Array {
-	rows, width := l.classes.Dim(0), logits.Dim(-1)
-	g := lossGeometryFor(l.on.backend, lossTuning[l.on.backend].backward, logits.DType(), rows, width)
-	sizes := uint32Args(rows, width, slice.first, slice.total)
-	args := slices.Concat([]*mlxc.Array{logits, l.classes, states, cotangents}, sizes, l.cfg.options())
-	return l.on.launch(crossEntropyKernels.kernel("cross_entropy_backward_into"), customkernels.Launch{
-		Grid:             [3]int{g.blocks * g.threads, g.groups},
-		Threadgroup:      [3]int{g.threads, 1},
-		MinGroupsPerCore: g.groupsPerCore,
-		Template:         newLossTemplate(g, logits, l.classes, l.cfg).args(),
-		Outputs:          []mlxc.Output{{Shape: []int{1}, DType: mlxc.Uint32}},
-		Undefined:        []string{"written"},
-	}, append(args, destination)...)[0]
 }

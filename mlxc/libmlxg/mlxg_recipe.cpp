@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -100,7 +101,7 @@ class recorder {
   // since graphs are deep.
   template <typename F>
   void visit(const arrays& roots, F f) {
-    std::unordered_map<std::uintptr_t, bool> done;
+    std::unordered_set<std::uintptr_t> done;
     for (auto& root : roots) {
       std::vector<mx::array> todo{root};
       while (!todo.empty()) {
@@ -116,7 +117,7 @@ class recorder {
             continue;
           }
           f(a);
-          done.emplace(a.id(), true);
+          done.insert(a.id());
         }
         todo.pop_back();
       }

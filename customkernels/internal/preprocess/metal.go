@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
 // The folder of Metal's headers and the file with Metal's macros, beside the copies.
@@ -14,8 +13,6 @@ const (
 	metalFolder = "metal"
 	metalMacros = "macros.h"
 )
-
-func metalHeaders() []string { return metalstd.HeaderNames() }
 
 // predefined holds the macros of Apple's compiler for macOS that shaders test. The executors' headers define the same
 // version of Metal.

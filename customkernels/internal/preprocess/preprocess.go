@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
@@ -157,7 +158,7 @@ func writeMetal(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, metalFolder, "simd"), 0o700); err != nil {
 		return err
 	}
-	for _, name := range metalHeaders() {
+	for _, name := range metalstd.HeaderNames() {
 		if err := os.WriteFile(filepath.Join(dir, metalFolder, name), nil, 0o600); err != nil {
 			return err
 		}

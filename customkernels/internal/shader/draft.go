@@ -8,13 +8,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// Draft returns a launch description of a kernel of a native file: one thread, zeros, and buffers that are large enough
-// for most kernels. It shows that the kernel loads, compiles and runs. Real sizes must replace its sizes. instance
-// selects an explicit instantiation of a template; the empty name selects the first one.
-func (f *File) Draft(k *msl.Kernel, instance string) string {
+// draft returns a launch description of a kernel of a native file: one thread, zeros, and buffers that are large enough
+// for most kernels. It shows that the kernel loads, compiles and runs. Real sizes must replace its sizes. A template has
+// the arguments of its first explicit instantiation.
+func (f *File) draft(k *msl.Kernel) string {
 	name, arguments := k.HostName, []string(nil)
 	for _, in := range f.parsed.Instances {
-		if in.Kernel == k && (instance == "" || in.Name == instance) {
+		if in.Kernel == k {
 			arguments = in.Arguments
 			if in.Name != "" {
 				name = in.Name
@@ -56,7 +56,7 @@ func (f *File) Drafts() []string {
 	var drafts []string
 	for _, k := range f.parsed.Kernels {
 		if k.Problem == nil {
-			drafts = append(drafts, f.Draft(k, ""))
+			drafts = append(drafts, f.draft(k))
 		}
 	}
 	return drafts
