@@ -22,6 +22,7 @@ var findingKinds = map[checker.Kind]FindingKind{
 	checker.BarrierAfterExit: FindingBarrierAfterExit, checker.DivergentReduction: FindingDivergentReduction,
 	checker.NeverRead: FindingNeverRead, checker.Misaligned: FindingMisaligned, checker.Shift: FindingShift,
 	checker.UnwrittenOutput: FindingUnwrittenOutput, checker.DroppedElement: FindingDroppedElement,
+	checker.OutOfOwn: FindingOutOfBounds, checker.Overflow: FindingOverflow,
 }
 
 // scheduleName returns the name of an order of threads in reports.
@@ -288,6 +289,10 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup execute the call, with "+
 			"a neutral value in the lanes that have none", b)
 	case FindingOutOfBounds:
+		if w.Kind == checker.OutOfOwn {
+			return fmt.Sprintf("%v %s at byte %d of its own variable%s, which has %d bytes: check the index",
+				a, verb[w.Write], w.Offset, optional(w.Variable), w.Detail)
+		}
 		if w.ArraySize > 0 {
 			return fmt.Sprintf("%v accesses element %d of an array or vector of size %d: check the index",
 				a, w.Index, w.ArraySize)
@@ -327,6 +332,9 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		}
 		return fmt.Sprintf("%v accesses %s as a type with an alignment of %d bytes, and the address is not aligned: "+
 			"use a packed vector, or an aligned address", a, element, w.Detail)
+	case FindingOverflow:
+		return fmt.Sprintf("%v computes a signed integer that does not fit its type, which C++ leaves undefined: "+
+			"compute in a wider or an unsigned type", a)
 	case FindingShift:
 		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal uses the lower bits of the count, and C++ and "+
 			"CUDA leave the result undefined, so handle this case separately", a, w.Detail, w.Offset)
@@ -340,6 +348,14 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return fmt.Sprintf("%v was still running here at the time limit: check the condition of the loop", a)
 	}
 	return crashMessage(a, w)
+}
+
+// optional returns a space and the name, or "" without a name.
+func optional(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " " + name
 }
 
 // otherPlace returns Other for messages: only the line if it is in the same file as Site.

@@ -36,6 +36,7 @@ const (
 	FindingUninitializedRead FindingKind = "uninitialized-read" // a read of a value that no thread has written
 	FindingUnwrittenOutput   FindingKind = "unwritten-output"   // an output with elements that no thread writes
 	FindingDroppedElement    FindingKind = "dropped-element"    // an odd element that a tree reduction omits
+	FindingOverflow          FindingKind = "overflow"           // integer arithmetic that wraps around
 	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits in a loop for another thread
 	FindingLimit             FindingKind = "limit"              // more threads or memory than a GPU has
 	FindingCrash             FindingKind = "crash"              // a fault: division by zero, stack overflow
@@ -67,6 +68,7 @@ var kinds = []struct {
 	{FindingUninitializedRead, "A thread reads a value that no thread has written."},
 	{FindingUnwrittenOutput, "An output has elements that no thread writes."},
 	{FindingDroppedElement, "A tree reduction omits an odd element."},
+	{FindingOverflow, "Integer arithmetic overflows."},
 	{FindingDeadlock, "A thread waits in a loop for another thread."},
 	{FindingLimit, "The launch exceeds a limit of GPUs."},
 	{FindingCrash, "The kernel crashed."},

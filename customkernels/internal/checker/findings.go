@@ -55,6 +55,9 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 			}
 			f.OtherPath = nil
 		}
+		if f.Kind == OutOfOwn {
+			f.Variable = symbols.variable(w.Address)
+		}
 		if f.Kind == OutOfBounds && f.Slot < 0 && f.Detail > 0 {
 			f.Index, f.ArraySize = f.Offset, int64(f.Detail)
 			if f.ArraySize == 1 && len(f.Path) > 0 && flexible(p.text, f.Path[0].Line) {

@@ -12,7 +12,7 @@ import (
 
 const (
 	magic   = 0x4b43474d
-	version = 4
+	version = 5
 )
 
 type launchHeader struct {
@@ -22,6 +22,7 @@ type launchHeader struct {
 	Seed               uint64
 	TimeoutMS          uint32
 	OnlySchedule       int32
+	Watched, Fills     uint32
 }
 
 type bufferHeader struct {

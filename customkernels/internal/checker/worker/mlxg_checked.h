@@ -20,6 +20,14 @@ struct quad_reduction;
 
 namespace checker {
 
+// Sets the initial bytes of a variable that the shader declares without a value.
+template <class T>
+MLXG_INLINE void fill(T& variable) {
+  if constexpr (__is_trivially_constructible(T)) {
+    __builtin_memset(static_cast<void*>(&variable), mlxg_checked_fill, sizeof variable);
+  }
+}
+
 template <class>
 constexpr uint32_t kind = is_reduction;
 template <class T>

@@ -11,6 +11,7 @@
 #include <ucontext.h>
 
 #include "expected.h"
+#include "own.h"
 #include "unwritten.h"
 
 namespace checker {
@@ -286,6 +287,9 @@ static int run(char** argv) {
   }
   lay_out();
   make_fibers(threads);
+  if (header.watched) {
+    make_own_shadow();
+  }
   group_order = static_cast<uint32_t*>(map(group_count * sizeof(uint32_t)));
   catch_signals();
   run_all();
