@@ -23,6 +23,7 @@ var findingKinds = map[checker.Kind]FindingKind{
 	checker.NeverRead: FindingNeverRead, checker.Misaligned: FindingMisaligned, checker.Shift: FindingShift,
 	checker.UnwrittenOutput: FindingUnwrittenOutput, checker.DroppedElement: FindingDroppedElement,
 	checker.OutOfOwn: FindingOutOfBounds, checker.Overflow: FindingOverflow,
+	checker.WriteAfterRead: FindingWriteAfterRead,
 }
 
 // scheduleName returns the name of an order of threads in reports.
@@ -67,7 +68,7 @@ func (s *checkerRun) findings(r *checker.Result, c Config) []Finding {
 func followsFrom(f Finding, list []Finding) bool {
 	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
 	switch f.Kind {
-	case FindingLockstep, FindingSameValueWrite:
+	case FindingLockstep, FindingSameValueWrite, FindingWriteAfterRead:
 		// The other finding is the general case: threads of other simdgroups, or other values.
 		return slices.ContainsFunc(list, func(o Finding) bool {
 			return conflict(o) && o.Buffer == f.Buffer &&
@@ -259,6 +260,8 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return pair + ", in either order: put threadgroup_barrier(mem_flags::" + flag + ") between them"
 	case FindingFence:
 		return pair + ", and the flags of the barrier between them omit this memory: add mem_flags::" + flag
+	case FindingWriteAfterRead:
+		return pair + " before a barrier whose flags omit this memory: add mem_flags::" + flag
 	case FindingLockstep:
 		return pair + ", ordered only if the lanes of a simdgroup execute in lockstep: put " +
 			"simdgroup_barrier(mem_flags::" + flag + ") between them"
@@ -324,8 +327,8 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return fmt.Sprintf("%v writes %s, and no thread reads it: a reduction that should read it omits elements",
 			a, element)
 	case FindingDroppedElement:
-		return fmt.Sprintf("%v writes %s, and the tree reduction that follows halves an odd width and omits it: "+
-			"continue with (width + 1) / 2 while width is above 1, or begin with a power of two", a, element)
+		return fmt.Sprintf("%v writes %s, and the reduction that follows omits it: let the last step read the values of all "+
+			"simdgroups; in a tree over an odd width, continue with (width + 1) / 2", a, element)
 	case FindingMisaligned:
 		if f.Buffer == "" {
 			element = fmt.Sprintf("address %#x", w.Address)

@@ -215,14 +215,15 @@ func (s *checkerRun) run(ctx context.Context, c Config) (*Report, error) {
 	if err != nil {
 		return nil, s.kernel.loaded.MapCompilerError(s.text, err)
 	}
-	result, err := program.Run(ctx, checker.Launch{
+	launch := checker.Launch{
 		Grid: s.launch.Grid, Threadgroup: s.launch.Threadgroup, Buffers: s.buffers,
 		Schedules: c.Schedules, Seed: c.Seed, Timeout: c.Timeout,
 		Located: func(line int) bool {
 			_, ok := s.kernel.loaded.Locate(s.text, line-translate.HostLineShift, 0)
 			return ok
 		},
-	})
+	}
+	result, err := program.Run(ctx, launch)
 	if err != nil {
 		return nil, err
 	}
@@ -250,6 +251,13 @@ func (s *checkerRun) run(ctx context.Context, c Config) (*Report, error) {
 		})
 	}
 	r.Findings = s.findings(result, c)
+	if len(r.Errors()) == 0 {
+		wrong, err := s.wrongValues(ctx, program, launch, result, c)
+		if err != nil {
+			return nil, err
+		}
+		r.Findings = append(wrong, r.Findings...)
+	}
 	if d := result.Difference; d != nil {
 		f := s.orderDependent(result, c)
 		r.Difference = fmt.Sprintf("%s[%d] %s", f.Buffer, f.Element, f.Schedule)

@@ -27,4 +27,5 @@ const (
 	DroppedElement                 // an element that a tree reduction over an odd width omits
 	OutOfOwn                       // an access outside of a thread's own variables
 	Overflow                       // signed arithmetic that overflows
+	WriteAfterRead                 // a read and a later write, with a barrier whose flags omit their memory
 )

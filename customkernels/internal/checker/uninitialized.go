@@ -70,24 +70,47 @@ func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result, v 
 	if err != nil {
 		return err
 	}
-	l.watched, l.fills, l.Schedules = false, []byte{fill}, 1
+	l.watched, l.fills = false, []byte{fill}
+	stores, err := filled.storesOfOthers(ctx, l, r.Outputs)
+	r.Findings = append(r.Findings, stores...)
+	return err
+}
+
+// storesOfOthers runs the first schedule, and returns a finding of kind UninitializedRead for each store of a value
+// that differs from the outputs.
+func (p *Program) storesOfOthers(ctx context.Context, l Launch, outputs [][]byte) ([]Finding, error) {
+	l.Schedules = 1
 	l.Buffers = slices.Clone(l.Buffers)
-	outputs := r.Outputs
 	for i := range l.Buffers {
 		if b := &l.Buffers[i]; b.Writable {
 			b.expected, outputs = outputs[0], outputs[1:]
 		}
 	}
-	third, err := filled.run(ctx, l)
+	r, err := p.run(ctx, l)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, f := range third.Findings {
-		if f.Kind == UninitializedRead {
-			r.Findings = append(r.Findings, f)
+	return slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Kind != UninitializedRead || !f.Write }), nil
+}
+
+// Store returns the last store to an element of an output of a launch whose outputs are known. at is the offset of the
+// element in bytes. The result is nil if no store is found.
+func (p *Program) Store(ctx context.Context, l Launch, outputs [][]byte, output, at int) (*Finding, error) {
+	const widest = 16 // bytes of a store
+	outputs = slices.Clone(outputs)
+	outputs[output] = slices.Clone(outputs[output])
+	begin := at / widest * widest
+	for i := begin; i < min(begin+widest, len(outputs[output])); i++ {
+		outputs[output][i] = ^outputs[output][i]
+	}
+	stores, err := p.storesOfOthers(ctx, l, outputs)
+	var last *Finding
+	for i, f := range stores {
+		if f.Offset <= int64(at) && (last == nil || f.Offset > last.Offset) {
+			last = &stores[i]
 		}
 	}
-	return nil
+	return last, err
 }
 
 // undefinedOutputs reports whether a launch with a finding of kind k may have outputs that depend on more than its

@@ -77,6 +77,7 @@ enum kind : uint32_t {
   dropped_element,
   out_of_own,
   overflow,
+  write_after_read,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;
