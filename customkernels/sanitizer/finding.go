@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checker"
@@ -57,41 +56,7 @@ func (s *checkerRun) findings(r *checker.Result, c Config) []Finding {
 			list = append(list, f)
 		}
 	}
-	list = slices.DeleteFunc(list, func(f Finding) bool { return followsFrom(f, list) })
-	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
-	return list
-}
-
-// followsFrom reports whether f is a consequence of another finding of the list. A race may cause a read of undefined
-// values, or a write that no thread reads, in the same buffer and line. An access out of bounds may cause a crash of
-// the same thread.
-func followsFrom(f Finding, list []Finding) bool {
-	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
-	switch f.Kind {
-	case FindingLockstep, FindingSameValueWrite, FindingWriteAfterRead:
-		// The other finding is the general case: threads of other simdgroups, or other values.
-		return slices.ContainsFunc(list, func(o Finding) bool {
-			return conflict(o) && o.Buffer == f.Buffer &&
-				(o.Site == f.Site && o.Other == f.Other || o.Site == f.Other && o.Other == f.Site)
-		})
-	case FindingCrash:
-		return slices.ContainsFunc(list,
-			func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
-	case FindingUnwrittenOutput: // the store went to another address, or threads did not reach it
-		return slices.ContainsFunc(list, func(o Finding) bool {
-			switch o.Kind {
-			case FindingOutOfBounds, FindingDivergentBarrier, FindingDeadlock, FindingCrash, FindingTimeout:
-				return true
-			}
-			return conflict(o) && o.Buffer == f.Buffer
-		})
-	case FindingUninitializedRead, FindingNeverRead, FindingDroppedElement:
-		return slices.ContainsFunc(list, func(o Finding) bool {
-			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer &&
-				(o.Site == f.Site || o.Other == f.Site)
-		})
-	}
-	return false
+	return causes(list)
 }
 
 func (s *checkerRun) finding(r *checker.Result, w checker.Finding, c Config) Finding {
@@ -110,6 +75,10 @@ func (s *checkerRun) finding(r *checker.Result, w checker.Finding, c Config) Fin
 	if w.Slot >= 0 && w.Slot < len(s.names) {
 		f.Buffer = s.names[w.Slot]
 		f.Element = elementAt(r.Slots[w.Slot], w.Offset)
+	}
+	if w.Kind == checker.OutOfOwn {
+		f.Buffer = w.Variable
+		f.Element = elementAt(checker.Slot{Element: w.Size}, w.Offset)
 	}
 	if f.Kind != FindingUnwrittenOutput {
 		f.Threads[0] = s.thread(w.Group, w.Thread)
@@ -293,8 +262,8 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 			"a neutral value in the lanes that have none", b)
 	case FindingOutOfBounds:
 		if w.Kind == checker.OutOfOwn {
-			return fmt.Sprintf("%v %s at byte %d of its own variable%s, which has %d bytes: check the index",
-				a, verb[w.Write], w.Offset, optional(w.Variable), w.Detail)
+			return fmt.Sprintf("%v %s %d bytes of its own variable%s, which has %d, at offset %d: check the index",
+				a, verb[w.Write], w.Size, optional(w.Variable), w.Detail, w.Offset)
 		}
 		if w.ArraySize > 0 {
 			return fmt.Sprintf("%v accesses element %d of an array or vector of size %d: check the index",

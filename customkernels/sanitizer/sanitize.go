@@ -154,6 +154,8 @@ type Finding struct {
 	Path []Site
 	// Other is the place of the other access or barrier. Its Line is 0 if there is none.
 	Other Site
+	// More holds further places of the same cause, such as the other reads before a missing barrier.
+	More []Site
 	// Buffer is the name of the buffer or threadgroup variable, or empty. Element is the index in it. It may be out of
 	// bounds.
 	Buffer  string
