@@ -199,7 +199,7 @@ func (e evaluator) name(name string) (number, error) {
 	if b, ok := e.buffers[name]; ok && len(b.values) == 1 {
 		return b.at(0), nil
 	}
-	return number{}, fmt.Errorf("%s is neither i, a variable of sum or max, nor an input with one element", name)
+	return number{}, fmt.Errorf("%s is neither i, a variable of a reduction, nor an input with one element", name)
 }
 
 func (b operand) at(i int64) number {

@@ -76,8 +76,10 @@ func sameDefect(f, g Finding) bool {
 		return false
 	}
 	switch f.Kind {
-	case FindingRace, FindingFence, FindingLockstep, FindingSameValueWrite, FindingWriteAfterRead, FindingOutOfBounds,
-		FindingMisaligned, FindingNeverRead, FindingDroppedElement, FindingUninitializedRead:
+	case FindingOutOfBounds: // one wrong index may select elements of several buffers
+		return f.Buffer != "" && f.Buffer == g.Buffer || f.Threads[0] == g.Threads[0]
+	case FindingRace, FindingFence, FindingLockstep, FindingSameValueWrite, FindingWriteAfterRead, FindingMisaligned,
+		FindingNeverRead, FindingDroppedElement, FindingUninitializedRead:
 		return f.Buffer != "" && f.Buffer == g.Buffer
 	case FindingDivergentBarrier, FindingBarrierAfterExit, FindingDivergentReduction, FindingDivergentMatrix,
 		FindingShuffleInactive:
@@ -86,10 +88,18 @@ func sameDefect(f, g Finding) bool {
 	return false
 }
 
+func wrongIndex(f Finding) bool { return f.Kind == FindingOutOfBounds || f.Kind == FindingOverflow }
+
 // followsFrom reports whether f is a consequence of another finding of the list.
 func followsFrom(f Finding, list []Finding) bool {
 	follows := func(same func(o Finding) bool) bool {
 		return slices.ContainsFunc(list, func(o Finding) bool { return o.Kind != f.Kind && same(o) })
+	}
+	if f.orders() && follows(func(o Finding) bool { return o.Kind == FindingDivergentBarrier }) {
+		return true // the threads that skipped the barrier
+	}
+	if f.conflicts() && f.Site == f.Other && follows(wrongIndex) {
+		return true // the store of two threads whose index is wrong
 	}
 	switch f.Kind {
 	case FindingLockstep, FindingSameValueWrite, FindingWriteAfterRead:
@@ -99,6 +109,8 @@ func followsFrom(f Finding, list []Finding) bool {
 		return follows(func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
 	case FindingOutOfBounds: // of an index that wrapped around
 		return follows(func(o Finding) bool { return o.Kind == FindingOverflow })
+	case FindingDivergentReduction: // lanes have ended
+		return follows(func(o Finding) bool { return o.Kind == FindingBarrierAfterExit })
 	case FindingUnwrittenOutput: // the store went to another address, or threads did not reach it
 		return follows(func(o Finding) bool {
 			switch o.Kind {
@@ -118,4 +130,19 @@ func followsFrom(f Finding, list []Finding) bool {
 		})
 	}
 	return false
+}
+
+// explainWrongValues moves the places of unread threadgroup values to a finding about wrong values, which they explain.
+func explainWrongValues(wrong, list []Finding) []Finding {
+	if len(wrong) == 0 {
+		return list
+	}
+	list = slices.DeleteFunc(list, func(f Finding) bool {
+		if f.Kind != FindingNeverRead {
+			return false
+		}
+		wrong[0].More = append(wrong[0].More, f.Site)
+		return true
+	})
+	return append(wrong, list...)
 }

@@ -89,7 +89,7 @@ func (s *checkerRun) wrongValues(
 			Kind: FindingWrongValue, Severity: FindingWrongValue.Severity(), Kernel: s.kernel.loaded.Name,
 			Site: s.kernel.site(), Buffer: name, Element: first, Schedule: scheduleName(0, c.Seed),
 		}
-		store, err := p.Store(ctx, l, r.Outputs, output, first*dtype.Size())
+		store, err := p.Store(ctx, l, r.Outputs, output, first*dtype.Size(), dtype.Size())
 		if err != nil {
 			return nil, err
 		}

@@ -188,5 +188,5 @@ func (p *Program) result(path string, l Launch) (*Result, error) {
 			return Kind(f.Kind) != OutOfOwn && Kind(f.Kind) != Overflow
 		})
 	}
-	return r, p.translate(r, findings, l.Located)
+	return r, p.translate(r, findings, l)
 }

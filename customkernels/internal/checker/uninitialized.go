@@ -93,24 +93,19 @@ func (p *Program) storesOfOthers(ctx context.Context, l Launch, outputs [][]byte
 	return slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Kind != UninitializedRead || !f.Write }), nil
 }
 
-// Store returns the last store to an element of an output of a launch whose outputs are known. at is the offset of the
-// element in bytes. The result is nil if no store is found.
-func (p *Program) Store(ctx context.Context, l Launch, outputs [][]byte, output, at int) (*Finding, error) {
-	const widest = 16 // bytes of a store
+// Store returns the last store to an element of an output of a launch whose outputs are known. The element has size
+// bytes at offset at. The result is nil if no store is found.
+func (p *Program) Store(ctx context.Context, l Launch, outputs [][]byte, output, at, size int) (*Finding, error) {
 	outputs = slices.Clone(outputs)
 	outputs[output] = slices.Clone(outputs[output])
-	begin := at / widest * widest
-	for i := begin; i < min(begin+widest, len(outputs[output])); i++ {
-		outputs[output][i] = ^outputs[output][i]
+	for i := range size {
+		outputs[output][at+i] = ^outputs[output][at+i]
 	}
 	stores, err := p.storesOfOthers(ctx, l, outputs)
-	var last *Finding
-	for i, f := range stores {
-		if f.Offset <= int64(at) && (last == nil || f.Offset > last.Offset) {
-			last = &stores[i]
-		}
+	if len(stores) == 0 {
+		return nil, err
 	}
-	return last, err
+	return &stores[0], err
 }
 
 // undefinedOutputs reports whether a launch with a finding of kind k may have outputs that depend on more than its
