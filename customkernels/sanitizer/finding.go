@@ -305,6 +305,10 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return fmt.Sprintf("%v accesses %s as a type with an alignment of %d bytes, and the address is not aligned: "+
 			"use a packed vector, or an aligned address", a, element, w.Detail)
 	case FindingOverflow:
+		if w.Detail == 0 {
+			return fmt.Sprintf("%v computes an index that does not fit 32 bits and wraps around: compute it in ulong or "+
+				"size_t", a)
+		}
 		return fmt.Sprintf("%v computes a signed integer that does not fit its type, which C++ leaves undefined: "+
 			"compute in a wider or an unsigned type", a)
 	case FindingShift:

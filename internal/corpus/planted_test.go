@@ -148,6 +148,7 @@ var plantedBugs = []planted{
 	{arange, "mlx/mlx/backend/metal/kernels/arange.h", 8, "out[index]", "out[index / 2]", sanitizer.FindingRace, 8},
 	{arange, "mlx/mlx/backend/metal/kernels/arange.h", 8, "index * step", "(index + index / 299) * step", sanitizer.FindingWrongValue, 8},
 
+	{residual, "", 20, "row_off + i", "row_off * 33554432 + i", sanitizer.FindingOverflow, 20},
 	{residual, "", 24, barrier, "", sanitizer.FindingRace, 28},
 	{residual, "", 26, "s > 0", "s > 1", sanitizer.FindingWrongValue, 39},
 	{residual, "", 28, "tid + s]", "tid + s + 1]", sanitizer.FindingOutOfBounds, 28},

@@ -62,7 +62,7 @@ type variant struct {
 	// filled is set if the variables that [fillVariables] finds begin with a byte that the launch selects.
 	filled bool
 	// watched programs are not optimized. Instead of the accesses to buffers, they report the accesses outside of
-	// a thread's own variables, and signed arithmetic that overflows.
+	// a thread's own variables, signed arithmetic that overflows and, if filled, indices that wrap around.
 	watched bool
 }
 
@@ -141,6 +141,9 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 	source := text
 	if v.filled {
 		source = fillVariables(text)
+	}
+	if v.filled && v.watched {
+		source = checkIndices(source)
 	}
 	flags := shaderFlags(t, v)
 	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), source}, flags...), linkFlags...)...)

@@ -60,12 +60,49 @@ func TestOwnVariables(t *testing.T) {
 	}
 }
 
-// Signed arithmetic that overflows is found. Unsigned arithmetic may wrap around.
+// Signed arithmetic that overflows is found. Unsigned arithmetic may wrap around, unless the result is an index.
 func TestOverflow(t *testing.T) {
-	r := runBody(t, "int n = 1 << 26;\nn *= int(i);\ny[i] = n;")
-	require.Len(t, r.Findings, 1)
-	require.Equal(t, Overflow, r.Findings[0].Kind)
-	require.Equal(t, Frame{"kernel_of_test", 4}, r.Findings[0].Path[0])
-	r = runBody(t, "uint n = 1u << 26;\nn *= i;\ny[i] = n;")
-	require.Empty(t, r.Findings)
+	for body, line := range map[string]int{
+		"int n = 1 << 26;\nn *= int(i);\ny[i] = n;":                                4,
+		"uint n = 1u << 29;\ny[i] = x[i * n];":                                     4,
+		"const uint n = 1u << 29, z = 0;\nuint at = i * n + z;\ny[i] = x[at + z];": 4,
+		"uint n = 1u << 26;\nn *= i;\ny[i] = n;":                                   0,
+		"uint h = i * 2654435761u;\ny[i] = x[h % 40];":                             0,
+		"uint n = 1;\ny[i] = x[i - n + 1];":                                        0,
+	} {
+		r := runBody(t, body)
+		var lines []int
+		for _, f := range r.Findings {
+			if f.Kind == Overflow {
+				lines = append(lines, f.Path[0].Line)
+			}
+		}
+		if line == 0 {
+			require.Empty(t, lines, body)
+		} else {
+			require.Equal(t, []int{line}, lines, body)
+		}
+	}
+}
+
+func TestCheckIndices(t *testing.T) {
+	const w = "mlxg::checker::wide("
+	for text, want := range map[string]string{
+		"x[i * n + p.a]":             "x[mlxg::checker::index(i * n + p.a, " + w + "i)*" + w + "n)+" + w + "p.a))]",
+		"f(x)[(i+1)*2]":              "f(x)[mlxg::checker::index((i+1)*2, (" + w + "i)+" + w + "1))*" + w + "2))]",
+		";const uint k = i * n;x[k]": ";const uint k = i * n; mlxg::checker::index(k, " + w + "i)*" + w + "n));x[k]",
+
+		"x[i]":                      "",
+		"x[i % n]":                  "",
+		"x[f(i) + 1]":               "",
+		"x[(uint)i + 1]":            "",
+		"x[y[i] + 1]":               "",
+		"[i, n](int k) {}":          "",
+		";uint k = i * n;x[k % 64]": "",
+	} {
+		if want == "" {
+			want = text
+		}
+		require.Equal(t, want, checkIndices(text))
+	}
 }

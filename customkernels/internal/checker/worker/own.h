@@ -103,9 +103,11 @@ CHECKER_FAST void own_access(uintptr_t address, uintptr_t size, uint32_t pc) {
   }
 }
 
-CHECKER_RARE void overflows(uint32_t pc) {
+CHECKER_RARE void overflows(uint32_t pc, bool is_signed = true) {
   if (now.running) {
-    report(here(overflow, pc));
+    finding f = here(overflow, pc);
+    f.detail = is_signed;
+    report(f);
   }
 }
 
@@ -137,6 +139,9 @@ void __asan_handle_no_return() {}
 void __asan_before_dynamic_init(const char*) {}
 void __asan_after_dynamic_init() {}
 
+void mlxg_checked_wrap() {
+  checker::overflows(CHECKER_PC, false);
+}
 void __ubsan_handle_add_overflow(void*, void*, void*) {
   checker::overflows(CHECKER_PC);
 }
