@@ -238,22 +238,20 @@ type findingGroup struct {
 	launches []string
 }
 
-// sameFindings merges the findings of a kernel's launches that share a place.
+// sameFindings merges the findings of different launches of a kernel that share a place.
 func sameFindings(launches []sanitizedLaunch) []findingGroup {
 	var groups []findingGroup
 	for _, l := range launches {
 		for _, f := range l.Findings {
 			i := slices.IndexFunc(groups, func(g findingGroup) bool {
 				o := g.finding
-				return o.Kind == f.Kind && o.Buffer == f.Buffer && samePlaces(o, f)
+				return o.Kind == f.Kind && o.Buffer == f.Buffer && samePlaces(o, f) && !slices.Contains(g.launches, l.Launch)
 			})
 			if i < 0 {
 				i = len(groups)
 				groups = append(groups, findingGroup{finding: f})
 			}
-			if !slices.Contains(groups[i].launches, l.Launch) {
-				groups[i].launches = append(groups[i].launches, l.Launch)
-			}
+			groups[i].launches = append(groups[i].launches, l.Launch)
 		}
 	}
 	slices.SortStableFunc(groups, func(a,
