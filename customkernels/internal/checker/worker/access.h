@@ -5,7 +5,10 @@
 #include "rule.h"
 #include "traffic.h"
 
-extern "C" char __executable_start[], _end[];
+// The linker places the data of the shader before the data of the worker, which begin at checker_data and checker_bss.
+extern "C" char __executable_start[], __bss_start[], _end[], checker_data[], checker_bss[];
+extern "C" [[gnu::weak]] char __data_start[];
+asm(".pushsection .data\nchecker_data:\n.popsection\n.pushsection .bss\nchecker_bss:\n.popsection");
 
 namespace checker {
 
@@ -26,15 +29,26 @@ CHECKER_RARE void out_of_bounds_at(int32_t index, uintptr_t address, uint32_t si
   report(f);
 }
 
-// An access outside of the arena: to the thread's own memory, to constants, or out of bounds of any variable.
+[[noreturn]] static void give_up(uint32_t status);
+
+static bool within(uintptr_t address, const char* begin, const char* end) {
+  return address >= uintptr_t(begin) && address < uintptr_t(end);
+}
+
+// An access outside of the arena: to constants and static variables of the shader, or out of bounds of any variable. A
+// write out of bounds may change the worker's own data, so it ends the run.
 CHECKER_RARE void outside_arena(uintptr_t address, uint32_t size, bool write, uint32_t pc) {
   if (!now.running) {
     return;
   }
-  if (address >= uintptr_t(__executable_start) && address < uintptr_t(_end)) {
+  if (write ? within(address, __data_start, checker_data) || within(address, __bss_start, checker_bss)
+            : within(address, __executable_start, _end)) {
     return;
   }
   out_of_bounds_at(-1, address, size, write, pc);
+  if (write) {
+    give_up(crashed);
+  }
 }
 
 // A plain access of one cell that other threads may have accessed.
@@ -72,7 +86,8 @@ CHECKER_FAST void access_cells(slot& s, uint64_t offset, uint64_t size, uint32_t
 // The slow path: an access of any size, with traffic and pending writes.
 template <bool write, bool atomic>
 CHECKER_FAST void access(uintptr_t address, uint64_t size, uint32_t pc) {
-  if (address - now.workspace < mlxg::workspace_size) {
+  const slot& stacks = now.slots[max_slots];
+  if (address - stacks.start < stacks.free) {
     return;
   }
   const uintptr_t d = address - now.arena;
