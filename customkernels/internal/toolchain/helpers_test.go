@@ -25,6 +25,7 @@ var testCache string
 
 // TestMain runs the tests with a new, empty cache. In a child process it runs fillCache instead.
 func TestMain(m *testing.M) {
+	writable = []string{os.TempDir()} // stand-ins for compilers write beside themselves
 	if fill := os.Getenv("HOST_TEST_FILL"); fill != "" {
 		os.Setenv("MLXGRAD_CACHE", fill)
 		fillCache()
@@ -34,7 +35,6 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	testCache = dir
-	writable = []string{os.TempDir()} // stand-ins for compilers write beside themselves
 	os.Setenv("MLXGRAD_CACHE", dir)
 	code := m.Run()
 	os.RemoveAll(dir)

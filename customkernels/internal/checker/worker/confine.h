@@ -65,7 +65,7 @@ static void refuse_system_calls() {
   list[at++] = {answer, 0, 0, kill_process};
   list[at++] = {load, 0, 0, call_number};
   for (unsigned i = 0; i < n; ++i) {
-    list[at++] = {jump_if_equal, uint8_t(n - i + 2), 0, allowed[i]};
+    list[at++] = {jump_if_equal, uint8_t(n - i + 3), 0, allowed[i]};
   }
   list[at++] = {jump_if_equal, 0, 2, SYS_write};
   list[at++] = {load, 0, 0, first_argument};
