@@ -146,6 +146,9 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 	return p.(*Program), nil
 }
 
+// refuseImports is a variable for tests of the confinement alone.
+var refuseImports = toolchain.RefuseImports
+
 // build compiles and links the executable in a work folder, and renames it into the cache last.
 func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, flags []string) error {
 	work, remove, err := toolchain.WorkFolder(dir, "checked-")
@@ -163,6 +166,9 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 	if err := writeWorker(work); err != nil {
 		return fmt.Errorf("checker: cache: %w", err)
 	}
+	if err := t.RefuseExpanded(ctx, work, name, source, text, flags); err != nil {
+		return err
+	}
 	object := make(chan error, 1)
 	library := filepath.Join(dir, toolchain.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
 	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
@@ -171,6 +177,9 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 		err = rerr
 	}
 	if err != nil {
+		return err
+	}
+	if err := refuseImports(filepath.Join(work, "shader.o"), name); err != nil {
 		return err
 	}
 	args := append(append([]string{}, linkFlags...), "-o", "program", "shader.o", library, "-lm")
