@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/confine"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/preprocess"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
@@ -20,6 +21,10 @@ func Compiler() (string, error) {
 	}
 	return t.String(), nil
 }
+
+// Containment says what restricts compilers and checked kernels on this machine: Landlock, seccomp and limits. open says
+// which access nothing restricts. It is empty if there is no such gap.
+func Containment() (inForce, open string) { return confine.Containment() }
 
 // A Library is a Metal shader file and the files that it includes.
 type Library struct{ file *shader.File }

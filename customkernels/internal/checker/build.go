@@ -146,9 +146,6 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 	return p.(*Program), nil
 }
 
-// refuseImports is a variable for tests of the confinement alone.
-var refuseImports = toolchain.RefuseImports
-
 // build compiles and links the executable in a work folder, and renames it into the cache last.
 func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, flags []string) error {
 	work, remove, err := toolchain.WorkFolder(dir, "checked-")
@@ -179,7 +176,7 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 	if err != nil {
 		return err
 	}
-	if err := refuseImports(filepath.Join(work, "shader.o"), name); err != nil {
+	if err := toolchain.RefuseImports(filepath.Join(work, "shader.o"), name); err != nil {
 		return err
 	}
 	args := append(append([]string{}, linkFlags...), "-o", "program", "shader.o", library, "-lm")

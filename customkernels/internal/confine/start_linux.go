@@ -57,3 +57,7 @@ func (c *Command) restrict() error {
 	}
 	return nil
 }
+
+// Containment says what restricts compilers and checked kernels on this machine. open says what nothing restricts, and is
+// empty if there is no such gap.
+func Containment() (inForce, open string) { return describe(landlockABI(), seccompAvailable()) }
