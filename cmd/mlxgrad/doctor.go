@@ -164,7 +164,7 @@ func clang() finding {
 	return f
 }
 
-// containment says what restricts compilers and checked kernels.
+// containment describes the restrictions of compilers and checked kernels.
 func containment() finding {
 	inForce, open := sanitizer.Containment()
 	f := finding{what: "containment", found: inForce}

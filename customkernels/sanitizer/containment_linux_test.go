@@ -116,33 +116,33 @@ func attempts(t *testing.T) []attempt {
 		{"a template bomb", byLimits, templateBomb, "context deadline exceeded"},
 		{"#include /etc/passwd in the compiler", byLandlock, compiles(`#include "/etc/passwd"`), "Permission denied"},
 		{"#include /dev/zero in the compiler", byLandlock, compiles(`#include "/dev/zero"`), "Permission denied"},
-		{"4 GiB of memory in the compiler", byLimits, compiler("memory"), "errno 12"},
-		{"a file of 1 GiB from the compiler", byLimits, compiler("file"), "File size limit exceeded"},
+		{"4 GiB of memory in the compiler", byLimits, compiler("memory"), "errno 12\n"},
+		{"a file of 1 GiB from the compiler", byLimits, compiler("file"), "file size limit exceeded"},
 
 		// A program in the confined start, without the worker's own restrictions.
-		{"read /etc/passwd", byLandlock, program("read", "/etc/passwd"), "errno 13"},
-		{"read a file of the user", byLandlock, program("read", secret), "errno 13"},
-		{"read the environment of the parent", byLandlock, program("read", fmt.Sprintf("/proc/%d/environ", os.Getpid())), "errno 13"},
-		{"list a folder", byLandlock, program("read", home), "errno 13"},
-		{"write a file", byLandlock, program("write", filepath.Join(home, "new")), "errno 13"},
-		{"remove a file", byLandlock, program("remove", secret), "errno 13"},
+		{"read /etc/passwd", byLandlock, program("read", "/etc/passwd"), "errno 13\n"},
+		{"read a file of the user", byLandlock, program("read", secret), "errno 13\n"},
+		{"read the environment of the parent", byLandlock, program("read", fmt.Sprintf("/proc/%d/environ", os.Getpid())), "errno 13\n"},
+		{"list a folder", byLandlock, program("read", home), "errno 13\n"},
+		{"write a file", byLandlock, program("write", filepath.Join(home, "new")), "errno 13\n"},
+		{"remove a file", byLandlock, program("remove", secret), "errno 13\n"},
 		{"connect by TCP", bySeccomp, program("connect", fmt.Sprint(port)), "errno 1\n"},
-		{"start a shell", byLandlock, program("execute", "/bin/sh"), "errno 13"},
+		{"start a shell", byLandlock, program("execute", "/bin/sh"), "errno 13\n"},
 		{"kill the parent", byLandlock, program("kill", fmt.Sprint(os.Getpid())), "errno 1\n"},
 		{"trace the parent", bySeccomp, program("trace", fmt.Sprint(os.Getpid())), "errno 1\n"},
 		{"read the memory of the parent", bySeccomp, program("memory of", fmt.Sprint(os.Getpid())), "errno 1\n"},
 		{"a new namespace", bySeccomp, program("namespace", ""), "errno 1\n"},
 
 		// C++ in the worker.
-		{"open in the worker", byWorker, worker(`call(SYS_openat, -100, (long)"/lib", 0)`), "errno 1"},
-		{"execve in the worker", byWorker, worker(`call(SYS_execve, (long)"/proc/self/exe", 0, 0)`), "errno 1"},
-		{"fork in the worker", byWorker, worker("call(SYS_clone, 17)"), "errno 1"},
-		{"socket in the worker", byWorker, worker("call(SYS_socket, 2, 2)"), "errno 1"},
-		{"kill in the worker", byWorker, worker(fmt.Sprintf("call(SYS_kill, %d, 9)", os.Getpid())), "errno 1"},
-		{"chmod in the worker", byWorker, worker(fmt.Sprintf("call(SYS_fchmodat, -100, (long)%q, 0777)", secret)), "errno 1"},
-		{"raise limits in the worker", byWorker, worker("call(SYS_prlimit64, 0, 7, 0, 0)"), "errno 1"},
-		{"forged messages", byWorker, worker(`call(SYS_write, 2, (long)"MGCK", 4)`), "errno 1"},
-		{"fill the memory", byWorker, worker("call(SYS_mmap, 0, 1l << 40, 3, 0x22, -1)"), "errno 12"},
+		{"open in the worker", byWorker, worker(`call(SYS_openat, -100, (long)"/lib", 0)`), "errno 1\n"},
+		{"execve in the worker", byWorker, worker(`call(SYS_execve, (long)"/proc/self/exe", 0, 0)`), "errno 1\n"},
+		{"fork in the worker", byWorker, worker("call(SYS_clone, 17)"), "errno 1\n"},
+		{"socket in the worker", byWorker, worker("call(SYS_socket, 2, 2)"), "errno 1\n"},
+		{"kill in the worker", byWorker, worker(fmt.Sprintf("call(SYS_kill, %d, 9)", os.Getpid())), "errno 1\n"},
+		{"chmod in the worker", byWorker, worker(fmt.Sprintf("call(SYS_fchmodat, -100, (long)%q, 0777)", secret)), "errno 1\n"},
+		{"raise limits in the worker", byWorker, worker("call(SYS_prlimit64, 0, 7, 0, 0)"), "errno 1\n"},
+		{"forged messages", byWorker, worker(`call(SYS_write, 2, (long)"MGCK", 4)`), "errno 1\n"},
+		{"fill the memory", byWorker, worker("call(SYS_mmap, 0, 1l << 40, 3, 0x22, -1)"), "errno 12\n"},
 		{"fill the disk", byWorker, worker("({ while (call(SYS_write, 4, 0x400000, 4096) > 0) {} 0; })"), "file size limit exceeded"},
 		{"a forged result", byWorker, worker(`({ call(SYS_write, 4, 0x400000, 4096); call(SYS_exit_group, 0); })`), "not a result"},
 		{"an endless loop", byChecker, worker("({ while (true) {} 0; })"), "kind 10"},
@@ -185,7 +185,9 @@ func templateBomb(t *testing.T) string {
 }
 
 // bomb returns macros whose expansion is larger than the limit of 64 MiB.
-func bomb() string { return "#define A " + strings.Repeat("x ", 1<<15) + "\n" + strings.Repeat("A\n", 1100) }
+func bomb() string {
+	return "#define A " + strings.Repeat("x ", 1<<15) + "\n" + strings.Repeat("A\n", 1100)
+}
 
 // executor returns a function that compiles a text for the host executor, which runs it in this process.
 func executor(text string) func(t *testing.T) string {
@@ -204,20 +206,20 @@ func worker(expression string) func(t *testing.T) string {
 static long call(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
 #if defined(__x86_64__)
   long r;
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  register long r9 asm("r9") = f;
-  asm volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall" : "=a"(r) : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
   return r;
 #else
-  register long x8 asm("x8") = n;
-  register long x0 asm("x0") = a;
-  register long x1 asm("x1") = b;
-  register long x2 asm("x2") = c;
-  register long x3 asm("x3") = d;
-  register long x4 asm("x4") = e;
-  register long x5 asm("x5") = f;
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  register long x8 __asm__("x8") = n;
+  register long x0 __asm__("x0") = a;
+  register long x1 __asm__("x1") = b;
+  register long x2 __asm__("x2") = c;
+  register long x3 __asm__("x3") = d;
+  register long x4 __asm__("x4") = e;
+  register long x5 __asm__("x5") = f;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
   return x0;
 #endif
 }
@@ -238,7 +240,7 @@ extern "C" const mlxg::entry mlxgrad_entry = { "attempt", 1, 1, mlxg_invoke };
 			return fmt.Sprintf("kind %d", f.Kind)
 		}
 		require.Len(t, r.Outputs, 1)
-		return fmt.Sprintf("errno %d", -int(int32(uint32(r.Outputs[0][0])|uint32(r.Outputs[0][1])<<8|uint32(r.Outputs[0][2])<<16|
+		return fmt.Sprintf("errno %d\n", -int(int32(uint32(r.Outputs[0][0])|uint32(r.Outputs[0][1])<<8|uint32(r.Outputs[0][2])<<16|
 			uint32(r.Outputs[0][3])<<24)))
 	}
 }

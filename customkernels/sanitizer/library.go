@@ -22,9 +22,9 @@ func Compiler() (string, error) {
 	return t.String(), nil
 }
 
-// Containment says what restricts compilers and checked kernels on this machine: Landlock, seccomp and limits. open says
-// which access nothing restricts. It is empty if there is no such gap.
-func Containment() (inForce, open string) { return confine.Containment() }
+// Containment returns the restrictions of compilers and checked kernels on this machine, such as Landlock, seccomp and
+// limits, and the gaps. gaps is empty if all restrictions are in force. Both are texts for people and may change.
+func Containment() (inForce, gaps string) { return confine.Containment() }
 
 // A Library is a Metal shader file and the files that it includes.
 type Library struct{ file *shader.File }

@@ -13,7 +13,7 @@ import (
 type Report struct {
 	MLX      string `json:"mlx"`
 	Compiler string `json:"compiler"`
-	// Containment says what restricts the kernels, and Unrestricted which access nothing restricts.
+	// Containment holds the restrictions of the kernels, and Unrestricted the gaps.
 	Containment  string `json:"containment"`
 	Unrestricted string `json:"unrestricted,omitempty"`
 

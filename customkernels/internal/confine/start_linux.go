@@ -58,6 +58,5 @@ func (c *Command) restrict() error {
 	return nil
 }
 
-// Containment says what restricts compilers and checked kernels on this machine. open says what nothing restricts, and is
-// empty if there is no such gap.
-func Containment() (inForce, open string) { return describe(landlockABI(), seccompAvailable()) }
+// Containment returns the restrictions of compilers and checked kernels on this machine, and the gaps, or "" without gaps.
+func Containment() (inForce, gaps string) { return describe(landlockABI(), seccompAvailable()) }
