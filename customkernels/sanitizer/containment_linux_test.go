@@ -30,8 +30,8 @@ const (
 	byChecker  = "a finding of the checker"
 )
 
-// An attempt tries to reach something outside of the checker, or to hide a bug from it. run returns what happened, which
-// must contain says.
+// An attempt tries to reach something outside of the checker, or to hide a bug from it. run returns an error, a finding
+// or an error number, whose text must contain says.
 type attempt struct {
 	name, layer string
 	run         func(t *testing.T) string
@@ -146,7 +146,7 @@ func attempts(t *testing.T) []attempt {
 		{"fill the disk", byWorker, worker("({ while (call(SYS_write, 4, 0x400000, 4096) > 0) {} 0; })"), "file size limit exceeded"},
 		{"a forged result", byWorker, worker(`({ call(SYS_write, 4, 0x400000, 4096); call(SYS_exit_group, 0); })`), "not a result"},
 		{"an endless loop", byChecker, worker("({ while (true) {} 0; })"), "kind 10"},
-		{"a write to the checker's state", byChecker, worker("({ static long mine; volatile long far = 2048; (&mine)[far] = 0; 0; })"),
+		{"a write to the checker's state", byChecker, worker("({ static long mine; long* volatile p = &mine; p[2048] = 0; 0; })"),
 			"kind 5"},
 	}
 }
@@ -198,8 +198,8 @@ func executor(text string) func(t *testing.T) string {
 	}
 }
 
-// worker returns a function that runs a C++ expression in the checker's worker, with system calls by number, and returns
-// the error number that the expression gave, or the error or findings.
+// worker returns a function that runs a C++ expression in the checker's worker, with system calls by number. It returns
+// the error number of the expression, the error of the run, or a finding.
 func worker(expression string) func(t *testing.T) string {
 	text := `#include "metal_host.h"
 #include <sys/syscall.h>
@@ -237,7 +237,7 @@ extern "C" const mlxg::entry mlxgrad_entry = { "attempt", 1, 1, mlxg_invoke };
 			return err.Error()
 		}
 		for _, f := range r.Findings {
-			return fmt.Sprintf("kind %d", f.Kind)
+			return fmt.Sprintf("kind %d of %+v", f.Kind, f)
 		}
 		require.Len(t, r.Outputs, 1)
 		return fmt.Sprintf("errno %d\n", -int(int32(uint32(r.Outputs[0][0])|uint32(r.Outputs[0][1])<<8|uint32(r.Outputs[0][2])<<16|

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusedCalls are the system calls that no compiler and no kernel needs, and that reach the network, other processes or
-// rarely used parts of the operating system. The worker of the checker allows itself fewer calls, after its start.
+// refusedCalls holds system calls that reach the network, other processes or rarely used parts of the operating system.
+// Neither compilers nor kernels need them. The worker of the checker refuses itself more calls after its start.
 var refusedCalls = []uint32{
 	unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN,
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,

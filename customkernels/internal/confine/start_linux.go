@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limit sets the limits of a compiler. Processes inherit limits, and Go cannot set one for a child alone, so a shell sets
-// them. The number of processes of a user counts all programs of the user, so its limit depends on what runs already.
-// Shells name it -u or -p.
+// limit sets the limits of a compiler. Processes inherit limits, and Go cannot set one for a child alone, so a shell
+// sets them. The limit of processes counts all processes of the user, so it depends on their present number. Shells
+// name it -u or -p.
 func (c *Command) limit() {
 	processes := uint64(1024)
 	var info unix.Sysinfo_t
@@ -58,5 +58,6 @@ func (c *Command) restrict() error {
 	return nil
 }
 
-// Containment returns the restrictions of compilers and checked kernels on this machine, and the gaps, or "" without gaps.
+// Containment returns the restrictions of compilers and checked kernels on this machine, and the gaps. gaps is empty if
+// there are none.
 func Containment() (inForce, gaps string) { return describe(landlockABI(), seccompAvailable()) }

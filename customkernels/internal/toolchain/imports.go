@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// RefuseImports returns an error if a compiled kernel calls a function that Metal does not have, such as the C library's
-// system. file is an object file or a shared library. It knows functions of the C library for mathematics and copies, of
-// the compiler's own library, and of the checker. It finds a call however the text spells it, except a call to an address.
-// On systems other than Linux it returns nil.
+// RefuseImports returns an error if a compiled kernel refers to a function of the C or C++ library other than
+// mathematics and copies. file is an object file or a shared library. The spelling of the call in the text does not
+// matter, but a call to a computed address is not found. On systems other than Linux, RefuseImports returns nil.
 func RefuseImports(file, kernel string) error {
 	if runtime.GOOS != "linux" {
 		return nil

@@ -5,10 +5,12 @@
 #include "rule.h"
 #include "traffic.h"
 
-// The linker places the data of the shader before the data of the worker, which begin at checker_data and checker_bss.
-extern "C" char __executable_start[], __bss_start[], _end[], checker_data[], checker_bss[];
+// The linker places the sections of the shader before the worker's, which begin at these labels.
+extern "C" char __executable_start[], __bss_start[], _end[], checker_text[], checker_data[], checker_bss[];
 extern "C" [[gnu::weak]] char __data_start[];
-asm(".pushsection .data\nchecker_data:\n.popsection\n.pushsection .bss\nchecker_bss:\n.popsection");
+asm(".pushsection .text\nchecker_text:\n.popsection\n"
+    ".pushsection .data\nchecker_data:\n.popsection\n"
+    ".pushsection .bss\nchecker_bss:\n.popsection");
 
 namespace checker {
 
@@ -164,6 +166,7 @@ CHECKER_FAST void plain(void* p, uint32_t pc) {
 }  // namespace checker
 
 #define CHECKER_PC uint32_t(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))
+#define CHECKER_OF_SHADER (reinterpret_cast<uintptr_t>(__builtin_return_address(0)) < uintptr_t(checker_text))
 
 extern "C" {
 
@@ -221,6 +224,8 @@ void __tsan_write_range(void* p, uintptr_t size) {
 }
 
 // ---- copies, for which compilers call the C library ----
+//
+// The worker's own copies are not checked.
 
 void* __real_memcpy(void*, const void*, size_t);
 void* __real_memmove(void*, const void*, size_t);
@@ -228,7 +233,7 @@ void* __real_memset(void*, int, size_t);
 
 #define CHECKER_COPY(NAME, REAL)                                        \
   void* NAME(void* to, const void* from, size_t size) {                 \
-    if (checker::now.running && size) {                                 \
+    if (checker::now.running && size && CHECKER_OF_SHADER) {            \
       checker::access<false, false>(uintptr_t(from), size, CHECKER_PC); \
       checker::access<true, false>(uintptr_t(to), size, CHECKER_PC);    \
     }                                                                   \
@@ -241,7 +246,7 @@ CHECKER_COPY(__tsan_memmove, __real_memmove)
 #undef CHECKER_COPY
 #define CHECKER_SET(NAME)                                            \
   void* NAME(void* to, int value, size_t size) {                     \
-    if (checker::now.running && size)                                \
+    if (checker::now.running && size && CHECKER_OF_SHADER)           \
       checker::access<true, false>(uintptr_t(to), size, CHECKER_PC); \
     return __real_memset(to, value, size);                           \
   }
