@@ -1,0 +1,3 @@
+package corpus
+
+func candleCases() []launchCase { return nil }

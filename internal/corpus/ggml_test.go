@@ -1,0 +1,3 @@
+package corpus
+
+func ggmlCases() []launchCase { return nil }

@@ -1,0 +1,3 @@
+package corpus
+
+func mistralrsCases() []launchCase { return nil }

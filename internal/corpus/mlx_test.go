@@ -1,0 +1,3 @@
+package corpus
+
+func mlxCases() []launchCase { return nil }
