@@ -191,7 +191,7 @@ func TestLaunches(t *testing.T) {
 	for _, cases := range [][]launchCase{
 		candleCases(), ggmlCases(), lambdaworksCases(), mistralrsCases(), mlxCases(), tractCases(),
 	} {
-		//require.NotEmpty(t, cases)
+		require.NotEmpty(t, cases)
 		for _, c := range cases {
 			kernel, _, _ := strings.Cut(c.launch, " ")
 			t.Run(filepath.Base(c.file)+"/"+kernel, func(t *testing.T) {
