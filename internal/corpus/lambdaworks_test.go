@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"math/bits"
 	"slices"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
 // A field is a prime field as kernels store its elements.
@@ -158,10 +160,11 @@ func lambdaworksCases() []launchCase {
 			},
 		},
 		{
-			file: file, launch: "bitrev_permutation_stark256 grid=128 threadgroup=32 input=uint32[128,8]:iota result=out:uint32[128,8]",
+			file: file, launch: "bitrev_permutation_stark256 grid=128 threadgroup=32 input=inout:uint32[128,8]:iota result=out:uint32[128,8]",
 			want: fromTo("input", "result", func(x []float64) []float64 {
 				return tabulate(len(x), func(i int) float64 { return x[reversed(i/8, 7)*8+i%8] })
 			}),
+			findings: []sanitizer.FindingKind{sanitizer.FindingShift},
 		},
 		{
 			file: file, launch: "radix2_dit_butterfly_Goldilocks grid=128 threadgroup=32 input=inout:uint32[256,2]" + word +
@@ -183,7 +186,8 @@ func lambdaworksCases() []launchCase {
 		},
 		{
 			file: file, launch: "calc_twiddles_bitrev_stark256 grid=64 threadgroup=32 result=out:uint32[64,8] _omega=uint32[8]:0..134217728",
-			want: stark.powers(64, func(i int) int { return reversed(i, 6) }),
+			want:     stark.powers(64, func(i int) int { return reversed(i, 6) }),
+			findings: []sanitizer.FindingKind{sanitizer.FindingShift},
 		},
 		{
 			file: file, launch: "cfft_butterfly_mersenne31 grid=128 threadgroup=32 input=inout:uint32[256]:0..2147483646" +
