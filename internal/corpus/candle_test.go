@@ -66,6 +66,17 @@ func candleCases() []launchCase {
 			tolerance: 1e-5, findings: []sanitizer.FindingKind{sanitizer.FindingFence},
 		})
 	}
+	for name, f := range map[string]func([]float64) float64{"argmax": slices.Max[[]float64], "argmin": slices.Min[[]float64]} {
+		cases = append(cases, launchCase{
+			file: kernels + "reduce.metal",
+			launch: fmt.Sprintf("fast_%s_f32 grid=320 threadgroup=64 src_numel=uint32:1505 num_dims=uint32:2 dims=uint32[2]:5,301"+
+				" el_per_block=uint32:301 src=float32[1505] dst=out:uint32[5]", name),
+			want: fromTo("src", "dst", func(x []float64) []float64 {
+				return rows(x, 301, func(r []float64) []float64 { return []float64{float64(slices.Index(r, f(r)))} })
+			}),
+			findings: []sanitizer.FindingKind{sanitizer.FindingFence},
+		})
+	}
 	norm := func(in arrays, normalize func([]float64, float64) []float64, beta bool) arrays {
 		y := rows(in["src"], 203, func(r []float64) []float64 { return normalize(r, 1e-5) })
 		return arrays{"dst": tabulate(len(y), func(i int) float64 {
