@@ -140,15 +140,8 @@ func ggmlCases() []launchCase {
 			},
 			tolerance: 1e-5,
 		},
-		{ // the groups are [5,11] and [4,11] elements
-			file: file, launch: "kernel_group_norm_f32 grid=128 threadgroup=64 args=" +
-				structure(int64(11), int64(1), int64(9), uint64(4), uint64(44), uint64(44), int32(2), float32(1e-5)) +
-				" src0=float32[9,11] dst=out:float32[9,11] buf=threadgroup:32",
-			want: fromTo("src0", "dst", func(x []float64) []float64 {
-				return append(layerNorm(x[:55], 1e-5), layerNorm(x[55:], 1e-5)...)
-			}),
-			tolerance: 1e-5, wrong: true, findings: []sanitizer.FindingKind{sanitizer.FindingRace},
-		},
+		groupNorm(64, sanitizer.FindingRace), // the host uses 32 threads
+		groupNorm(32),
 		{
 			file: file, launch: "kernel_argsort_f32_i32_asc grid=896 threadgroup=128 args=" +
 				structure(int32(101), int32(7), int32(1), int32(1), uint64(4), uint64(404), uint64(2828), uint64(2828),
@@ -238,4 +231,17 @@ func rope() string {
 	}
 	return structure(append(shape, int32(0), int32(32), int32(0), int32(2048), float32(10000), float32(1), float32(0), float32(1),
 		float32(32), float32(1), int32(0), int32(0), int32(0), int32(0), false, false)...)
+}
+
+// groupNorm returns a launch with groups of [5,11] and [4,11] elements.
+func groupNorm(threads int, findings ...sanitizer.FindingKind) launchCase {
+	return launchCase{
+		file: "ggml/src/ggml-metal/ggml-metal.metal", launch: fmt.Sprintf("kernel_group_norm_f32 grid=%d threadgroup=%d args=%s"+
+			" src0=float32[9,11] dst=out:float32[9,11] buf=threadgroup:32", 2*threads, threads,
+			structure(int64(11), int64(1), int64(9), uint64(4), uint64(44), uint64(44), int32(2), float32(1e-5))),
+		want: fromTo("src0", "dst", func(x []float64) []float64 {
+			return append(layerNorm(x[:55], 1e-5), layerNorm(x[55:], 1e-5)...)
+		}),
+		tolerance: 1e-5, wrong: true, findings: findings,
+	}
 }

@@ -83,16 +83,18 @@ func (f field) between(a, b, t *big.Int) *big.Int { return f.add(a, f.mul(t, f.s
 // reversed returns the reverse of the lower n bits of i.
 func reversed(i, n int) int { return int(bits.Reverse32(uint32(i)) >> (32 - n)) }
 
-// butterfly returns a stage of a transform: groups of pairs, whose elements are half a group apart.
-func (f field) butterfly(stage int) func(arrays) arrays {
+// butterfly returns stages of a transform: groups of pairs, whose elements are half a group apart.
+func (f field) butterfly(stages ...int) func(arrays) arrays {
 	return func(in arrays) arrays {
 		x, twiddles := f.numbers(in["input"]), f.numbers(in["twiddles"])
-		half := len(x) / 2 >> stage
-		for group := range 1 << stage {
-			for i := range half {
-				a, b := &x[2*half*group+i], &x[2*half*group+half+i]
-				product := f.mul(twiddles[group], *b)
-				*a, *b = f.add(*a, product), f.sub(*a, product)
+		for _, stage := range stages {
+			half := len(x) / 2 >> stage
+			for group := range 1 << stage {
+				for i := range half {
+					a, b := &x[2*half*group+i], &x[2*half*group+half+i]
+					product := f.mul(twiddles[group], *b)
+					*a, *b = f.add(*a, product), f.sub(*a, product)
+				}
 			}
 		}
 		return arrays{"input": f.store(x)}
@@ -170,6 +172,11 @@ func lambdaworksCases() []launchCase {
 			file: file, launch: "radix2_dit_butterfly_Goldilocks grid=128 threadgroup=32 input=inout:uint32[256,2]" + word +
 				" twiddles=uint32[8,2]" + word + " stage=uint32:3",
 			want: goldilocks.butterfly(3),
+		},
+		{ // a threadgroup transforms 32 elements
+			file: file, launch: "radix2_dit_butterfly_fused_Goldilocks grid=128 threadgroup=16 input=inout:uint32[256,2]" + word +
+				" twiddles=uint32[128,2]" + word + " start_stage=uint32:3 num_stages=uint32:5 shared_data=threadgroup:32",
+			want: goldilocks.butterfly(3, 4, 5, 6, 7),
 		},
 		{ // the most significant word keeps elements below the modulus
 			file: file, launch: "radix2_dit_butterfly_stark256 grid=64 threadgroup=32 input=inout:uint32[128,8]:0..134217728" +

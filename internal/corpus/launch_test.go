@@ -137,6 +137,9 @@ func run(t *testing.T, folder string, c launchCase) {
 	var kinds []sanitizer.FindingKind
 	for _, f := range report.Findings {
 		t.Log(f)
+		if _, name, _ := strings.Cut(f.Site.File, "/"); f.Severity == sanitizer.SeverityError {
+			require.Contains(t, document(), fmt.Sprintf("%s:%d: error: %s", name, f.Site.Line, f.Kind))
+		}
 		if !slices.Contains(kinds, f.Kind) {
 			kinds = append(kinds, f.Kind)
 		}
@@ -167,6 +170,15 @@ func run(t *testing.T, folder string, c launchCase) {
 	require.NotZero(t, compared)
 	require.Equal(t, c.wrong, different > 0, "%d elements differ", different)
 }
+
+// document returns the document that explains the errors in the kernels.
+var document = sync.OnceValue(func() string {
+	text, err := os.ReadFile("../../docs/sanitize-bugs.md")
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+})
 
 // compare logs the first elements that differ from the expected ones, and returns their number.
 func (c launchCase) compare(t *testing.T, name string, got, want []float64) (different int) {

@@ -277,12 +277,21 @@ func mlxCases() []launchCase {
 		{
 			file: kernels + "fft.metal",
 			launch: "fft_mem_256_float2_float2 grid=3,1,32 threadgroup=1,1,32 inv_=false is_power_of_2_=true elems_per_thread_=8 rader_m_=1" +
-				" radix_13_steps_=0 radix_11_steps_=0 radix_8_steps_=2 radix_7_steps_=0 radix_6_steps_=0 radix_5_steps_=0 radix_4_steps_=1" +
-				" radix_3_steps_=0 radix_2_steps_=0 in=float32[3,256,2] out=out:float32[3,256,2] n=int32:256 batch_size=int32:3",
+				" use_bluestein_twiddle_table_=false" + steps("radix_", map[int]int{8: 2, 4: 1}) + steps("rader_", nil) +
+				" in=float32[3,256,2] out=out:float32[3,256,2] n=int32:256 batch_size=int32:3",
 			want: fromTo("in", "out", func(x []float64) []float64 {
 				return rows(x, 512, func(r []float64) []float64 { return dft(r, -1) })
 			}),
 			tolerance: 1e-4,
 		},
 	}...)
+}
+
+// steps returns the function constants for the number of steps of each radix.
+func steps(prefix string, count map[int]int) string {
+	text := ""
+	for _, radix := range []int{13, 11, 8, 7, 6, 5, 4, 3, 2} {
+		text += fmt.Sprintf(" %s%d_steps_=%d", prefix, radix, count[radix])
+	}
+	return text
 }
