@@ -101,8 +101,8 @@ func transpose(x []float64, n int) []float64 {
 	return tabulate(len(x), func(i int) float64 { return x[i%m*n+i/m] })
 }
 
-// dft returns the discrete Fourier transform of real and imaginary parts that alternate. The sign of the exponent is −1
-// or 1, and 1 does not divide by the length.
+// dft returns the discrete Fourier transform of real and imaginary parts that alternate. The exponent has the given
+// sign, −1 or 1. Neither direction divides by the length.
 func dft(x []float64, sign float64) []float64 {
 	n := len(x) / 2
 	y := make([]float64, len(x))
@@ -124,17 +124,17 @@ func attention(q, k, v []float64, scale float64) []float64 {
 	return matmul(weights, v, 1, n, len(v)/n)
 }
 
-// fromTo returns 1 argument named in, as the output named out.
+// fromTo returns a reference that computes one output from one input.
 func fromTo(in, out string, f func(x []float64) []float64) func(arrays) arrays {
 	return func(a arrays) arrays { return arrays{out: f(a[in])} }
 }
 
-// elementwise is fromTo of a function of one element.
+// elementwise returns a reference that applies f to each element.
 func elementwise(in, out string, f func(float64) float64) func(arrays) arrays {
 	return fromTo(in, out, func(x []float64) []float64 { return each(x, f) })
 }
 
-// pairwise applies f to the elements of two inputs.
+// pairwise returns a reference that applies f to the elements of two inputs of one shape.
 func pairwise(a, b, out string, f func(a, b float64) float64) func(arrays) arrays {
 	return func(in arrays) arrays {
 		return arrays{out: tabulate(len(in[a]), func(i int) float64 { return f(in[a][i], in[b][i]) })}
