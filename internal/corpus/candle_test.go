@@ -174,7 +174,6 @@ func candleCases() []launchCase {
 					return order
 				})
 			}),
-			findings: []sanitizer.FindingKind{sanitizer.FindingNeverRead},
 		},
 		{
 			file:   kernels + "reduce.metal",

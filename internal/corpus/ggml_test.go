@@ -154,7 +154,6 @@ func ggmlCases() []launchCase {
 					return order
 				})
 			}),
-			findings: []sanitizer.FindingKind{sanitizer.FindingNeverRead},
 		},
 		{
 			file: file, launch: "kernel_arange_f32 grid=64 threadgroup=64 args=" + structure(int64(101), float32(3), float32(0.5)) +
