@@ -5,6 +5,9 @@
 //	go run ./internal/corpus/cmd FOLDER
 //	MLXGRAD_CORPUS=FOLDER go test ./internal/corpus -long
 //
+// TestLaunches compares the outputs of some 220 launches with references in float64, and the findings with those that
+// docs/sanitize-bugs.md explains. TestSurvey runs a draft of every kernel.
+//
 // The first command clones the repositories at the commits of [Repositories]. Without the variable the tests are
 // skipped, unless MLXGRAD_REQUIRE lists corpus.
 package corpus

@@ -28,4 +28,5 @@ const (
 	OutOfOwn                       // an access outside of a thread's own variables
 	Overflow                       // signed arithmetic that overflows
 	WriteAfterRead                 // a read and a later write, with a barrier whose flags omit their memory
+	numKinds
 )
