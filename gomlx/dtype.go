@@ -3,6 +3,7 @@ package gomlx
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
@@ -99,6 +100,9 @@ func (b *backend) supports(d dtypes.DType) bool {
 
 // checkShape returns an error if the backend has no arrays of the shape.
 func (b *backend) checkShape(op string, s shapes.Shape) error {
+	if !s.DType.IsSupported() || slices.ContainsFunc(s.Dimensions, func(n int) bool { return n < 0 }) {
+		return fmt.Errorf("gomlx: %s: the shape %v is invalid", op, s)
+	}
 	if !b.supports(s.DType) {
 		return notImplemented("%s: MLX has no dtype %v on the %v", op, s.DType, b.device)
 	}

@@ -71,7 +71,16 @@ func (f *function) Erf(x backends.Value) (backends.Value, error) {
 }
 
 func (f *function) Exp(x backends.Value) (backends.Value, error) {
-	return f.unary(backends.OpTypeExp, x, (*mlxc.Array).Exp)
+	return f.unary(backends.OpTypeExp, x, exp)
+}
+
+// exp computes float64 with Expm1: MLX's Exp has the precision of float32.
+func exp(x *mlxc.Array) *mlxc.Array {
+	if x.DType() != mlxc.Float64 {
+		return x.Exp()
+	}
+	y := x.Abs().Expm1().AddScalar(1)
+	return mlxc.Where(x.LessScalar(0), y.Reciprocal(), y)
 }
 
 func (f *function) Expm1(x backends.Value) (backends.Value, error) {

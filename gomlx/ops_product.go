@@ -128,36 +128,75 @@ func (f *function) ConvGeneral(
 			channelGroups, batchGroups = max(channelGroups, 1), max(batchGroups, 1)
 			out, err := shapeinference.ConvGeneralOp(in[0], in[1], axes, strides, paddings, inputDilations, kernelDilations,
 				channelGroups, batchGroups)
-			if err == nil && !in[0].DType.IsFloat() {
-				err = fmt.Errorf("the dtype is %v; MLX convolves floating-point numbers: %w", in[0].DType,
-					backends.ErrNotImplemented)
-			}
 			return out, func(in []*mlxc.Array) *mlxc.Array {
 				// MLX has the channels last in the input and the kernel, and the kernel's output channels first.
 				x := in[0].Transpose(slices.Concat([]int{axes.InputBatch}, axes.InputSpatial, []int{axes.InputChannels})...)
 				w := in[1].Transpose(
 					slices.Concat([]int{axes.KernelOutputChannels}, axes.KernelSpatial, []int{axes.KernelInputChannels})...)
 				x = joinBatchGroups(x, batchGroups)
-				c := mlxc.ConvGeneralConfig{Stride: strides, Dilation: kernelDilations, Groups: channelGroups * batchGroups}
-				if slices.ContainsFunc(paddings, func(p [2]int) bool { return min(p[0], p[1]) < 0 }) {
-					// MLX does not take elements away. The padding surrounds the dilated input.
-					padding := newWindows(x.Shape()[1:x.NDim()-1], nil, inputDilations, nil, paddings).padding
-					x = pad(x, mlxc.Zeros(x.DType()), append([]backends.PadAxis{{}}, padding...))
-				} else {
-					c.InputDilation = inputDilations
-					for _, p := range paddings {
-						c.PaddingLow, c.PaddingHigh = append(c.PaddingLow, p[0]), append(c.PaddingHigh, p[1])
-					}
-				}
-				y := mlxc.ConvGeneral(x, w, c)
-				order := make([]int, y.NDim())
-				order[axes.OutputBatch], order[axes.OutputChannels] = 0, y.NDim()-1
+				c := convolution{strides, kernelDilations, inputDilations, paddings, channelGroups * batchGroups}
+				y := c.run(x, w)
+				order := make([]int, out.Rank())
+				order[axes.OutputBatch], order[axes.OutputChannels] = 0, out.Rank()-1
 				for i, axis := range axes.OutputSpatial {
 					order[axis] = i + 1
 				}
 				return y.Transpose(order...)
 			}, err
 		})
+}
+
+// convolution holds the geometry of a convolution. The lists have an entry per spatial axis; dilations and paddings may
+// be nil.
+type convolution struct {
+	strides, dilations, inputDilations []int
+	paddings                           [][2]int
+	groups                             int
+}
+
+// run convolves an input of shape (batch, spatial axes, channels) with a kernel of shape (output channels, spatial axes,
+// channels).
+func (c convolution) run(x, w *mlxc.Array) *mlxc.Array {
+	negative := slices.ContainsFunc(c.paddings, func(p [2]int) bool { return min(p[0], p[1]) < 0 })
+	if hasKernels(x.DType()) && !negative {
+		config := mlxc.ConvGeneralConfig{
+			Stride: c.strides, Dilation: c.dilations, InputDilation: c.inputDilations, Groups: c.groups,
+		}
+		for _, p := range c.paddings {
+			config.PaddingLow, config.PaddingHigh = append(config.PaddingLow, p[0]), append(config.PaddingHigh, p[1])
+		}
+		return mlxc.ConvGeneral(x, w, config)
+	}
+	spatial := x.Shape()[1 : x.NDim()-1]
+	padding := newWindows(spatial, nil, c.inputDilations, nil, c.paddings).padding
+	x = pad(x, mlxc.Zeros(x.DType()), append([]backends.PadAxis{{}}, padding...))
+	if hasKernels(x.DType()) {
+		return mlxc.ConvGeneral(x, w, mlxc.ConvGeneralConfig{Stride: c.strides, Dilation: c.dilations, Groups: c.groups})
+	}
+	// MLX convolves no other dtypes. The product of the windows and the kernel is the same.
+	last := x.NDim() - 1
+	inputs, kernels := x.Split(c.groups, last), w.Split(c.groups, 0)
+	products := make([]*mlxc.Array, c.groups)
+	for g := range products {
+		products[g] = c.multiply(inputs[g], kernels[g])
+	}
+	return mlxc.Concatenate(last, products...)
+}
+
+// multiply convolves without groups and padding, by a matrix product.
+func (c convolution) multiply(x, w *mlxc.Array) *mlxc.Array {
+	last := x.NDim() - 1
+	around := func(list []int) []int { return slices.Concat([]int{1}, list, []int{1}) }
+	g := windows{size: around(w.Shape()[1:last]), strides: around(c.strides), dilations: onesShape(last + 1)}
+	if c.dilations != nil {
+		g.dilations = around(c.dilations)
+	}
+	x = g.view(x) // batch, positions, channels, 1, window, 1
+	out := x.Shape()[:last]
+	channels := last
+	order := slices.Delete(allAxes(x.NDim()), channels, channels+1)
+	x = x.Transpose(append(order, channels)...).Reshape(size(out), -1)
+	return matMul(x, w.Reshape(w.Dim(0), -1).Transpose()).Reshape(append(out, w.Dim(0))...)
 }
 
 // nonEmpty returns nil for an empty list.

@@ -2,6 +2,7 @@ package gomlx
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gomlx/gomlx/backends"
 	"github.com/gomlx/gomlx/backends/shapeinference"
@@ -89,7 +90,14 @@ func (f *function) Reverse(x backends.Value, axes ...int) (backends.Value, error
 			return x
 		}
 		return x.Flip(axes...)
-	}, sameShape)
+	}, func(s shapes.Shape) (shapes.Shape, error) {
+		for i, axis := range axes {
+			if axis < 0 || axis >= s.Rank() || slices.Contains(axes[:i], axis) {
+				return s, fmt.Errorf("the axes are %v; they must be distinct axes of %v", axes, s)
+			}
+		}
+		return s, nil
+	})
 }
 
 func (f *function) Pad(x, fill backends.Value, axes ...backends.PadAxis) (backends.Value, error) {
