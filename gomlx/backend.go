@@ -3,6 +3,7 @@ package gomlx
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/gomlx/gomlx/backends"
@@ -34,8 +35,20 @@ func New(config string) (backends.Backend, error) {
 	if !device.Available() {
 		return nil, fmt.Errorf("gomlx: this machine or this build of MLX has no device %v", device)
 	}
+	if device == mlxc.CPU {
+		skipFusing()
+	}
 	return &backend{device: device}, nil
 }
+
+// skipFusing turns off the fusing of compiled functions. On a CPU, MLX fuses with the system's C++ compiler, half a second
+// per kernel. The graphs of GoMLX have many kernels, and gain nothing that would pay for the time.
+var skipFusing = sync.OnceFunc(func() {
+	previous, err := mlxc.SetCompileMode(mlxc.CompileNoFuse)
+	if err == nil && previous != mlxc.CompileEnabled { // the program has chosen another mode
+		_, _ = mlxc.SetCompileMode(previous)
+	}
+})
 
 // backend implements backends.Backend on one device. Any goroutine may use it.
 type backend struct {

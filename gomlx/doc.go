@@ -15,6 +15,10 @@
 // package mlxc, traced at its first execution. A function that contains While or If, whose course depends on values, is
 // not compiled: its operations run one by one, and the branches and bodies are compiled functions.
 //
+// The first backend on the CPU sets the compile mode of the process to mlxc.CompileNoFuse, unless the program has set a
+// mode: MLX's fusing for CPUs takes the C++ compiler longer than a small training. To fuse, call mlxc.SetCompileMode
+// after New.
+//
 // Dense layers, matrix products, softmax, layer norm and attention run the kernels of package ops where these support
 // the dtype. GoMLX differentiates graphs itself and takes gradients of its own composed operations.
 //

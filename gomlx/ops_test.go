@@ -8,15 +8,7 @@ import (
 	"github.com/gomlx/gomlx/pkg/core/dtypes"
 	"github.com/gomlx/gomlx/pkg/core/shapes"
 	"github.com/stretchr/testify/require"
-
-	"github.com/mlxgrad/mlxgrad/mlxc"
 )
-
-// Fused kernels would take the C++ compiler half a second each.
-func TestMain(m *testing.M) {
-	_, _ = mlxc.SetCompileMode(mlxc.CompileNoFuse)
-	m.Run()
-}
 
 // GoMLX's own suites test most operations; see internal/suites. TestOperations tests the others, and the rules that the
 // suites do not reach.
