@@ -17,9 +17,10 @@ func (f *function) asCallee(role string, callee backends.Function, closure bool)
 	switch {
 	case !ok || g == nil || g.builder != f.builder:
 		return nil, fmt.Errorf("the %s is a %T; it must be a function of this builder", role, callee)
-	case closure && g.parent != f, !closure && g.parent != nil:
-		return nil, fmt.Errorf("the %s must be a %s", role, map[bool]string{true: "closure of this function",
-			false: "named function"}[closure])
+	case closure && g.parent != f:
+		return nil, fmt.Errorf("the %s must be a closure of this function", role)
+	case !closure && g.parent != nil:
+		return nil, fmt.Errorf("the %s must be a named function", role)
 	case !g.returned:
 		return nil, fmt.Errorf("the %s has no Return", role)
 	}

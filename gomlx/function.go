@@ -78,6 +78,9 @@ func (f *function) Closure() (backends.Function, error) {
 }
 
 func (f *function) checkOpen() error {
+	if f.builder.backend.IsFinalized() {
+		return errFinalized
+	}
 	if f.builder.compiled {
 		return errCompiled
 	}

@@ -67,10 +67,11 @@ func (f *function) ReduceWindow(
 		if x.NDim() == 0 {
 			return x
 		}
+		window := size
 		if len(size) == 0 {
-			size = onesShape(x.NDim())
+			window = onesShape(x.NDim())
 		}
-		w := newWindows(size, strides, baseDilations, dilations, paddings)
+		w := newWindows(window, strides, baseDilations, dilations, paddings)
 		var fill *mlxc.Array
 		reduce := (*mlxc.Array).Sum
 		switch reduction {

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -25,9 +26,7 @@ import (
 )
 
 func main() {
-	err := run(200)
-	mlxc.Shutdown()
-	if err != nil {
+	if err := errors.Join(run(200), mlxc.Shutdown()); err != nil {
 		fmt.Fprintln(os.Stderr, "train:", err)
 		os.Exit(1)
 	}

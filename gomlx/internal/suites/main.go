@@ -185,17 +185,13 @@ func (r runner) compare(p pkg, filter *regexp.Regexp, report *report) error {
 	return nil
 }
 
-// imports is the file that is added to the tests of a package. Without fusing, MLX compiles thousands of small graphs in
-// milliseconds each; with it, the C++ compiler takes half a second for each new kernel.
+// imports is the file that is added to the tests of a package.
 const imports = `package %s_test
 
 import (
 	_ "github.com/gomlx/gomlx/backends/simplego"
 	_ "github.com/mlxgrad/mlxgrad/gomlx"
-	"github.com/mlxgrad/mlxgrad/mlxc"
 )
-
-func init() { _, _ = mlxc.SetCompileMode(mlxc.CompileNoFuse) }
 `
 
 // build compiles the tests of a package, with a file that imports the backend.
@@ -225,13 +221,8 @@ var line = regexp.MustCompile(`(?m)^\s*(--- PASS:|--- FAIL:|--- SKIP:|=== RUN)\s
 func (r runner) run(p pkg, binary, backend string, names []string) results {
 	all := make(results)
 	for len(names) > 0 {
-		out, err := r.test(p, binary, backend, "-test.v", "-test.timeout=10m",
+		out, err := r.test(p, binary, backend, "-test.v", "-test.timeout=2m",
 			"-test.run", "^("+strings.Join(names, "|")+")$")
-		if dir := os.Getenv("SUITES_LOG"); dir != "" {
-			f, _ := os.OpenFile(filepath.Join(dir, backend+strings.ReplaceAll(p.ImportPath, "/", "_")+".log"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
-			f.WriteString(out)
-			f.Close()
-		}
 		var running []string
 		for _, m := range line.FindAllStringSubmatch(out, -1) {
 			if name := withoutBackend(m[2], backend); m[1] == "=== RUN" {
@@ -286,7 +277,7 @@ type row struct {
 type report struct{ rows []row }
 
 func (r report) print(reasons map[string]string) error {
-	fmt.Println("| package | pass with Go's backend | of these pass with MLX | pass with MLX only | pass with neither | skipped |")
+	fmt.Println("| package | pass with Go's backend | of these, with MLX | only with MLX | with neither | skipped |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|")
 	var total [5]int
 	var broken, unknown []string
@@ -319,7 +310,7 @@ func (r report) print(reasons map[string]string) error {
 	}
 	fmt.Printf("| all | %d | %d | %d | %d | %d |\n", total[0], total[1], total[2], total[3], total[4])
 	if len(broken) > 0 {
-		fmt.Print("\n| test | reason |\n|---|---|\n")
+		fmt.Print("\n| fails only with MLX | reason |\n|---|---|\n")
 		for _, test := range broken {
 			fmt.Printf("| %s | %s |\n", test, reasons[test])
 		}
