@@ -193,8 +193,7 @@ func (f *function) append(s *step, out []shapes.Shape) []backends.Value {
 	return results
 }
 
-// compute runs the step and converts its results to the dtypes of out. MLX promotes some dtypes, such as that of a sum
-// of int8.
+// compute runs the step and converts its results to the dtypes of out. MLX promotes some dtypes, such as int8 in sums.
 func (s *step) compute(in []*mlxc.Array, out []shapes.Shape) ([]*mlxc.Array, error) {
 	results, err := s.run(in)
 	if err != nil {

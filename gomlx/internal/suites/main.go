@@ -77,13 +77,20 @@ func suites(run string, packages []string) error {
 			reasons[name] = reason
 		}
 	}
-	var report report
+	fmt.Println("| package | pass with Go's backend | of these, with MLX | only with MLX | with neither | skipped |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|")
+	var total report
 	for _, p := range list {
-		if err := r.compare(p, filter, &report); err != nil {
+		reference, mlx, err := r.compare(p, filter)
+		if err != nil {
 			return err
 		}
+		row := newReport(reference, mlx)
+		row.print(strings.TrimPrefix(p.ImportPath, module))
+		total.add(row)
 	}
-	return report.print(reasons)
+	total.print("all")
+	return total.check(reasons)
 }
 
 // prepare copies the module file, so that the dependencies of GoMLX's tests stay out of this module. It also stands in
@@ -162,15 +169,15 @@ func (r runner) list(patterns []string) ([]pkg, error) {
 	return all, nil
 }
 
-// compare runs the tests of a package with both backends.
-func (r runner) compare(p pkg, filter *regexp.Regexp, report *report) error {
+// compare runs the tests of a package with the backend in Go and with MLX.
+func (r runner) compare(p pkg, filter *regexp.Regexp) (reference, mlx results, err error) {
 	binary, err := r.build(p)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	out, err := r.test(p, binary, "go", "-test.list", ".")
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", p.ImportPath, err, out)
+		return nil, nil, fmt.Errorf("%s: %w: %s", p.ImportPath, err, out)
 	}
 	var names []string
 	for _, name := range strings.Fields(out) {
@@ -178,11 +185,7 @@ func (r runner) compare(p pkg, filter *regexp.Regexp, report *report) error {
 			names = append(names, name)
 		}
 	}
-	row := row{name: strings.TrimPrefix(p.ImportPath, module)}
-	row.reference = r.run(p, binary, "go", slices.Clone(names))
-	row.mlx = r.run(p, binary, "mlx", names)
-	report.rows = append(report.rows, row)
-	return nil
+	return r.run(p, binary, "go", slices.Clone(names)), r.run(p, binary, "mlx", names), nil
 }
 
 // imports is the file that is added to the tests of a package.
@@ -269,65 +272,66 @@ func withoutBackend(name, backend string) string {
 	return strings.Join(parts, "/")
 }
 
-type row struct {
-	name           string
-	reference, mlx results
+// A report counts tests, with their subtests.
+type report struct {
+	reference, both, onlyMLX, neither, skipped int
+	broken                                     []string // tests that pass only with the backend in Go
 }
 
-type report struct{ rows []row }
-
-func (r report) print(reasons map[string]string) error {
-	fmt.Println("| package | pass with Go's backend | of these, with MLX | only with MLX | with neither | skipped |")
-	fmt.Println("|---|---:|---:|---:|---:|---:|")
-	var total [5]int
-	var broken, unknown []string
-	for _, row := range r.rows {
-		var n [5]int
-		for _, test := range slices.Sorted(maps.Keys(union(row.reference, row.mlx))) {
-			goPassed, mlxPassed := row.reference[test] == passed, row.mlx[test] == passed
-			switch {
-			case row.reference[test] == skipped && row.mlx[test] == skipped:
-				n[4]++
-			case goPassed && mlxPassed:
-				n[0]++
-				n[1]++
-			case goPassed:
-				n[0]++
-				broken = append(broken, test)
-				if reasons[test] == "" {
-					unknown = append(unknown, test)
-				}
-			case mlxPassed:
-				n[2]++
-			default:
-				n[3]++
-			}
-		}
-		fmt.Printf("| %s | %d | %d | %d | %d | %d |\n", row.name, n[0], n[1], n[2], n[3], n[4])
-		for i := range n {
-			total[i] += n[i]
+func newReport(reference, mlx results) (r report) {
+	all := maps.Clone(reference)
+	maps.Copy(all, mlx)
+	for _, test := range slices.Sorted(maps.Keys(all)) {
+		switch inGo, inMLX := reference[test] == passed, mlx[test] == passed; {
+		case inGo && inMLX:
+			r.reference++
+			r.both++
+		case inGo:
+			r.reference++
+			r.broken = append(r.broken, test)
+		case inMLX:
+			r.onlyMLX++
+		case reference[test] == skipped && mlx[test] == skipped:
+			r.skipped++
+		default:
+			r.neither++
 		}
 	}
-	fmt.Printf("| all | %d | %d | %d | %d | %d |\n", total[0], total[1], total[2], total[3], total[4])
-	if len(broken) > 0 {
+	return r
+}
+
+func (r *report) add(o report) {
+	r.reference += o.reference
+	r.both += o.both
+	r.onlyMLX += o.onlyMLX
+	r.neither += o.neither
+	r.skipped += o.skipped
+	r.broken = append(r.broken, o.broken...)
+}
+
+func (r report) print(name string) {
+	fmt.Printf("| %s | %d | %d | %d | %d | %d |\n", name, r.reference, r.both, r.onlyMLX, r.neither, r.skipped)
+}
+
+// check prints the broken tests with their reasons. It returns an error if one has none, or if there are too many.
+func (r report) check(reasons map[string]string) error {
+	var unknown []string
+	if len(r.broken) > 0 {
 		fmt.Print("\n| fails only with MLX | reason |\n|---|---|\n")
-		for _, test := range broken {
-			fmt.Printf("| %s | %s |\n", test, reasons[test])
+	}
+	for _, test := range r.broken {
+		fmt.Printf("| %s | %s |\n", test, reasons[test])
+		if reasons[test] == "" {
+			unknown = append(unknown, test)
 		}
 	}
 	if len(unknown) > 0 {
 		return fmt.Errorf("%d tests fail that failures.txt does not list: %s", len(unknown), strings.Join(unknown, ", "))
 	}
-	if total[1]*10 < total[0]*9 {
-		return fmt.Errorf("%d of %d tests pass; at least 90 %% must", total[1], total[0])
+	if r.both*10 < r.reference*9 {
+		return fmt.Errorf("%d of %d tests pass; at least 90 %% must", r.both, r.reference)
 	}
 	return nil
-}
-
-func union(a, b results) results {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
 }
 
 // command runs a program and returns its output. The error has the program's messages.
