@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -31,17 +32,17 @@ type Program struct {
 	Flags    string
 	Source   string // file name of the text in the debug information
 
-	tools *toolchain.Toolchain
-	text  string
-	plain bool // not instrumented; its findings are meaningless
+	tools   *toolchain.Toolchain
+	text    string
+	watched bool // has only the findings about a thread's own memory
 
 	symbolsOnce sync.Once
 	symbols     *symbols
 	symbolsErr  error
 }
 
-// source is the file name of the text in the debug information.
-const source = "shader.cpp"
+// sourceName is the file name of the text in the debug information.
+const sourceName = "shader.cpp"
 
 // runtimeFlags are the compiler's flags for the runtime.
 var runtimeFlags = []string{
@@ -53,30 +54,29 @@ var runtimeFlags = []string{
 // copies to the checker's runtime.
 var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"}
 
-// variant selects how a shader is compiled: the initial content of local variables, and whether accesses are
-// instrumented.
+// variant selects how a shader is compiled.
 type variant struct {
-	variables string // argument of -ftrivial-auto-var-init
-	plain     bool   // neither instrumented nor optimized
+	// zero is set if local variables begin with zeros, and not with the compiler's pattern, which is a huge number or a
+	// NaN.
+	zero bool
+	// filled is set if the variables that [fillVariables] finds begin with a byte that the launch selects.
+	filled bool
+	// watched programs are not optimized. Instead of the accesses to buffers, they report the accesses outside of
+	// a thread's own variables, signed arithmetic that overflows and, if filled, indices that wrap around.
+	watched bool
 }
-
-var (
-	pattern   = variant{variables: "pattern"} // variables begin as a huge number or a NaN
-	zero      = variant{variables: "zero"}
-	plainZero = variant{variables: "zero", plain: true}
-)
 
 // shaderFlags returns the compiler's flags for a shader. Optimization is mild: the program has the accesses of the
 // text on their lines, but keeps values in registers, because each access is a function call. -fstack-clash-protection
 // touches every page of a large stack frame, so that an overflow reaches the guard page and not the stack of another
 // fiber.
 func shaderFlags(t *toolchain.Toolchain, v variant) []string {
-	if v.plain {
-		f := append([]string{"-O0", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
-		if t.Clang() {
-			f = append(f, "-Xclang")
-		}
-		return append(f, "-ftrivial-auto-var-init="+v.variables)
+	if v.watched {
+		return watchedFlags(t)
+	}
+	variables := "-ftrivial-auto-var-init=pattern"
+	if v.zero {
+		variables = "-ftrivial-auto-var-init=zero"
 	}
 	f := append([]string{
 		"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie",
@@ -85,14 +85,32 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 	if t.Clang() {
 		// Without alignment: clang does not check copies of whole vectors, the most important case. The flag also makes
 		// it reload values that are in registers, which would count as traffic.
-		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", "-ftrivial-auto-var-init="+v.variables,
+		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", variables,
 			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
 	}
 	// Nothing reads the locations of variables, and tracking them takes a quarter of the compile time.
 	return append(f, "-fno-var-tracking", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent",
-		"-ftrivial-auto-var-init="+v.variables,
-		"--param", "tsan-instrument-func-entry-exit=0")
+		variables, "--param", "tsan-instrument-func-entry-exit=0")
 }
+
+// watchedFlags returns the compiler's flags for a watched program. The flags of kernel-address need no runtime but the
+// functions of worker/own.h.
+func watchedFlags(t *toolchain.Toolchain) []string {
+	f := append([]string{
+		"-O0", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection",
+		"-fsanitize=kernel-address,signed-integer-overflow", "-fno-sanitize-address-use-after-scope",
+	}, t.Flags()...)
+	f = slices.DeleteFunc(f, func(flag string) bool { return flag == "-fwrapv" }) // which turns the overflow check off
+	if t.Clang() {
+		return append(f, "-mllvm", "-asan-stack=1", "-mllvm", "-asan-globals=0", "-mllvm", "-asan-mapping-offset="+shadowOffset,
+			"-mllvm", "-asan-instrumentation-with-call-threshold=0", "-Xclang", "-ftrivial-auto-var-init=zero")
+	}
+	return append(f, "--param", "asan-stack=1", "--param", "asan-globals=0", "-fasan-shadow-offset="+shadowOffset,
+		"--param", "asan-instrumentation-with-call-threshold=0", "-ftrivial-auto-var-init=zero")
+}
+
+// shadowOffset is own_shadow_offset of worker/own.h.
+const shadowOffset = "0x7fff8000"
 
 // builds holds the programs by key, with their debug information.
 var builds sync.Map
@@ -110,7 +128,7 @@ func Build(ctx context.Context, text string) (*Program, error) {
 
 // BuildWith is Build with a compiler.
 func BuildWith(ctx context.Context, t *toolchain.Toolchain, text string) (*Program, error) {
-	return programFor(ctx, t, text, pattern)
+	return programFor(ctx, t, text, variant{})
 }
 
 // programFor returns the program of a variant.
@@ -120,8 +138,15 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 	}
 	// Each access is a function call, so unrolling would only add thousands of calls.
 	text = strings.ReplaceAll(text, translate.Unroll, "GCC unroll 1")
+	source := text
+	if v.filled {
+		source = fillVariables(text)
+	}
+	if v.filled && v.watched {
+		source = checkIndices(source)
+	}
 	flags := shaderFlags(t, v)
-	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
+	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), source}, flags...), linkFlags...)...)
 	path, ok := toolchain.Find(key + ".checked")
 	if output, refused := toolchain.Refused(key); refused && !ok {
 		return nil, &toolchain.CompileError{Kernel: toolchain.KernelName(text), Compiler: t.String(), Output: output}
@@ -129,7 +154,7 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 	if !ok {
 		err := toolchain.InCache(func(dir string) error {
 			path = filepath.Join(dir, key+".checked")
-			return build(ctx, t, dir, path, text, flags)
+			return build(ctx, t, dir, path, source, flags)
 		})
 		var refused *toolchain.CompileError
 		if errors.As(err, &refused) {
@@ -141,7 +166,7 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 	}
 	p, _ := builds.LoadOrStore(key, &Program{
 		Path: path, Compiler: t.String(),
-		Flags: strings.Join(flags, " "), Source: source, tools: t, text: text, plain: v.plain,
+		Flags: strings.Join(flags, " "), Source: sourceName, tools: t, text: text, watched: v.watched,
 	})
 	return p.(*Program), nil
 }
@@ -153,7 +178,7 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 		return fmt.Errorf("checker: cache: %w", err)
 	}
 	defer remove()
-	if err := os.WriteFile(filepath.Join(work, source), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(work, sourceName), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("checker: cache: %w", err)
 	}
 	name := toolchain.KernelName(text)
@@ -163,13 +188,13 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 	if err := writeWorker(work); err != nil {
 		return fmt.Errorf("checker: cache: %w", err)
 	}
-	if err := t.RefuseExpanded(ctx, work, name, source, text, flags); err != nil {
+	if err := t.RefuseExpanded(ctx, work, name, sourceName, text, flags); err != nil {
 		return err
 	}
 	object := make(chan error, 1)
 	library := filepath.Join(dir, toolchain.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
 	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
-	err = t.RunOnHeaders(ctx, work, name, metalstd.HeaderOf(text), workerHash(), flags, "-c", "-o", "shader.o", source)
+	err = t.RunOnHeaders(ctx, work, name, metalstd.HeaderOf(text), workerHash(), flags, "-c", "-o", "shader.o", sourceName)
 	if rerr := <-object; err == nil {
 		err = rerr
 	}
