@@ -163,6 +163,9 @@ func fold(x *mlxc.Array, axes []int, identity *mlxc.Array, combine binaryFunc) *
 // ArgMinMax returns the position of the minimum or the maximum along the axis, or of the first NaN.
 func (f *function) ArgMinMax(x backends.Value, axis int, dtype dtypes.DType, isMin bool) (backends.Value, error) {
 	return f.unaryTo(backends.OpTypeArgMinMax, x, func(x *mlxc.Array) *mlxc.Array {
+		if x.DType() == mlxc.Bool {
+			x = x.AsType(mlxc.Uint8)
+		}
 		best := x.ArgMax
 		if isMin {
 			best = x.ArgMin
@@ -172,5 +175,10 @@ func (f *function) ArgMinMax(x backends.Value, axis int, dtype dtypes.DType, isM
 		}
 		nan := x.IsNaN()
 		return mlxc.Where(nan.Any(axis), nan.ArgMax(axis), best(axis))
-	}, func(s shapes.Shape) (shapes.Shape, error) { return shapeinference.ArgMinMaxOp(s, axis, dtype) })
+	}, func(s shapes.Shape) (shapes.Shape, error) {
+		if s.DType == dtypes.Bool { // GoMLX's function for the shape takes numbers only
+			s = withDType(s, dtypes.Uint8)
+		}
+		return shapeinference.ArgMinMaxOp(s, axis, dtype)
+	})
 }

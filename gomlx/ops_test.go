@@ -131,6 +131,13 @@ func TestOperations(t *testing.T) {
 			[]int64{1, 0},
 		},
 		{
+			"position of true", []array{of([]bool{false, true, true}, 3)},
+			func(f backends.Function, in values) (backends.Value, error) {
+				return f.ArgMinMax(in[0], 0, dtypes.Int32, false)
+			},
+			[]int32{1},
+		},
+		{
 			"maximum of nothing",
 			[]array{of([]float32{}, 0, 2)},
 			func(f backends.Function, in values) (backends.Value, error) { return f.ReduceMax(in[0], 0) },
