@@ -121,8 +121,8 @@ const (
 // Severity returns the severity of findings of the kind.
 func (k FindingKind) Severity() Severity {
 	switch k {
-	case FindingLockstep, FindingWriteAfterRead, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead,
-		FindingOrderDependent, FindingShift:
+	case FindingLockstep, FindingWriteAfterRead, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction,
+		FindingNeverRead, FindingOrderDependent, FindingShift:
 		return SeverityPortability
 	}
 	return SeverityError

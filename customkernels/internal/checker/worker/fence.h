@@ -198,7 +198,7 @@ CHECKER_RARE bool fence_orders(const segment_info& p, uint32_t number, uint32_t 
 
 [[noreturn]] static void give_up(uint32_t status);
 
-// Counts an atomic load. 2^18 successive loads of one address by one thread at one place are a loop that waits for a
+// Counts an atomic load. 2^16 successive loads of one address by one thread at one place are a loop that waits for a
 // thread that cannot run. Lanes may alternate, because the traffic of a simdgroup is counted together.
 static inline void spin(uintptr_t address, uint32_t pc) {
   static struct {
@@ -208,7 +208,7 @@ static inline void spin(uintptr_t address, uint32_t pc) {
   auto& last = loads[now.thread];
   if (last.pc != pc || last.address != address || last.group != now.group) {
     last = {address, pc, now.group, 0};
-  } else if (unlikely(++last.count == 1u << 18)) {
+  } else if (unlikely(++last.count == 1u << 16)) {
     report(here(deadlock, pc));
     give_up(finished);
   }

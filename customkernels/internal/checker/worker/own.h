@@ -115,12 +115,12 @@ CHECKER_RARE void overflows(uint32_t pc, bool is_signed = true) {
 
 extern "C" {
 
-#define CHECKER_OWN(SIZE)                                              \
-  void __asan_load##SIZE##_noabort(uintptr_t p) {                      \
-    checker::own_access<false>(p, SIZE, CHECKER_PC);                   \
-  }                                                                    \
-  void __asan_store##SIZE##_noabort(uintptr_t p) {                     \
-    checker::own_access<true>(p, SIZE, CHECKER_PC);                    \
+#define CHECKER_OWN(SIZE)                            \
+  void __asan_load##SIZE##_noabort(uintptr_t p) {    \
+    checker::own_access<false>(p, SIZE, CHECKER_PC); \
+  }                                                  \
+  void __asan_store##SIZE##_noabort(uintptr_t p) {   \
+    checker::own_access<true>(p, SIZE, CHECKER_PC);  \
   }
 CHECKER_OWN(1)
 CHECKER_OWN(2)

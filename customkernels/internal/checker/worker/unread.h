@@ -70,9 +70,10 @@ static void count_read(const slot& s, uint64_t c) {
 // Returns whether a number is neutral in a reduction, as a float, half, bfloat or integer: 0, 1, an infinity, or the
 // least or greatest number.
 static bool neutral(uint64_t v, uint32_t size) {
-  constexpr uint64_t wide[] = {0, 1, 0x3f800000, 0x7f800000, 0xff800000, 0x7f7fffff, 0xff7fffff, 0x7fffffff, 0x80000000, ~0u};
-  constexpr uint64_t narrow[] = {
-      0, 1, 0x3c00, 0x7c00, 0xfc00, 0x7bff, 0xfbff, 0x3f80, 0x7f80, 0xff80, 0x7f7f, 0xff7f, 0x7fff, 0x8000, 0xffff};
+  constexpr uint64_t wide[] = {0,          1,          0x3f800000, 0x7f800000, 0xff800000,
+                               0x7f7fffff, 0xff7fffff, 0x7fffffff, 0x80000000, ~0u};
+  constexpr uint64_t narrow[] = {0,      1,      0x3c00, 0x7c00, 0xfc00, 0x7bff, 0xfbff, 0x3f80,
+                                 0x7f80, 0xff80, 0x7f7f, 0xff7f, 0x7fff, 0x8000, 0xffff};
   const auto among = [v](const auto& list) {
     for (const uint64_t n : list) {
       if (v == n) {
