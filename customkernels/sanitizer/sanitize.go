@@ -262,11 +262,21 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Arr
 	if err != nil {
 		return nil, err
 	}
-	spaces, unsupported, err := k.addressSpaces(ctx, l, inputs, s.text)
-	if err != nil {
-		return nil, err
-	}
+	var (
+		spaces      addressSpaceResult
+		unsupported []string
+		spacesErr   error
+		checked     = make(chan struct{})
+	)
+	go func() { // clang reads the text while g++ compiles it
+		defer close(checked)
+		spaces, unsupported, spacesErr = k.addressSpaces(ctx, l, inputs, s.text)
+	}()
 	r, err := s.run(ctx, c)
+	<-checked
+	if spacesErr != nil {
+		return nil, spacesErr
+	}
 	if err != nil {
 		return nil, err
 	}

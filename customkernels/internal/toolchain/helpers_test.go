@@ -57,7 +57,6 @@ func forget() {
 	cache.mu.Unlock()
 	versions.Clear()
 	precompiled.Clear()
-	verified.Clear()
 	placesLock.Lock()
 	clear(examined)
 	clear(told)
