@@ -124,7 +124,14 @@ func (k FindingKind) Severity() Severity {
 type Site struct {
 	File     string
 	Line     int // from 1; 0 if unknown
+	Column   int // in bytes, from 1; 0 if unknown
 	Function string
+}
+
+// line returns the place without its column, which differs between accesses of one line.
+func (s Site) line() Site {
+	s.Column = 0
+	return s
 }
 
 // String returns file:line.

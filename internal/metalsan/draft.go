@@ -19,7 +19,9 @@ func (c *Command) draft(ctx context.Context, s cli.Streams) error {
 		}
 		if err != nil {
 			failed = true
-			fmt.Fprint(s.Err, FailedFile{name, err.Error()})
+			for _, problem := range problemsOf(err, name, 1) {
+				fmt.Fprint(s.Err, problem)
+			}
 			continue
 		}
 		for _, draft := range lib.Drafts() {

@@ -144,4 +144,4 @@ func unset(k *msl.Kernel, constant string) error {
 }
 
 // kernelError adds the kernel's name and position to an error.
-func kernelError(k *msl.Kernel, err error) error { return fmt.Errorf("%s: %s: %w", k.Pos, k.Name, err) }
+func kernelError(k *msl.Kernel, err error) error { return msl.Errorf(k.Pos, "%s: %v", k.Name, err) }
