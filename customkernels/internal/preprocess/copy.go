@@ -28,11 +28,11 @@ type refusal struct {
 	err  error
 }
 
-// copy adds a file and, if it is new, the files that it includes.
-func (c *copier) copy(name, text string) error {
+// copy adds a file and, if it is new, the files that it includes. lines is as in [msl.NewStructure].
+func (c *copier) copy(name, text string, lines []msl.Line) error {
 	number := len(c.files)
 	c.numbers[name] = number
-	f := newFile(name, text)
+	f := newFile(name, text, lines)
 	c.files, c.copies = append(c.files, f), append(c.copies, "")
 	if err := f.structure.Spliced(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c *copier) directive(s *msl.Structure, i, end int, word string) (string, e
 		number, known := c.numbers[found]
 		if !known {
 			number = len(c.files)
-			if err := c.copy(found, text); err != nil {
+			if err := c.copy(found, text, nil); err != nil {
 				return "", err
 			}
 		}

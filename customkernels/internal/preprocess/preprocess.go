@@ -41,6 +41,11 @@ func Run(ctx context.Context, fsys fs.FS, name string, o Options) (*msl.Structur
 	if err != nil {
 		return nil, err
 	}
+	return RunText(ctx, fsys, name, string(src), nil, o)
+}
+
+// RunText is Run for a text that is no file. lines holds the origin of each line of the text.
+func RunText(ctx context.Context, fsys fs.FS, name, text string, lines []msl.Line, o Options) (*msl.Structure, error) {
 	for _, d := range o.Define {
 		if !define.MatchString(d) {
 			return nil, fmt.Errorf("%q is no macro: write NAME or NAME=VALUE", d)
@@ -51,7 +56,7 @@ func Run(ctx context.Context, fsys fs.FS, name string, o Options) (*msl.Structur
 		return nil, err
 	}
 	c := copier{fsys: fsys, include: o.Include, numbers: map[string]int{}}
-	if err := c.copy(name, string(src)); err != nil {
+	if err := c.copy(name, text, lines); err != nil {
 		return nil, err
 	}
 	// The output depends on the copies, the macros and the compiler alone.
@@ -60,8 +65,8 @@ func Run(ctx context.Context, fsys fs.FS, name string, o Options) (*msl.Structur
 	if err != nil {
 		return nil, err
 	}
-	text, lines := c.join(string(out))
-	return msl.NewStructure(name, text, lines)
+	joined, origins := c.join(string(out))
+	return msl.NewStructure(name, joined, origins)
 }
 
 // preprocess runs the preprocessor on the copies.
