@@ -73,7 +73,7 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 		fail(err, file, 1)
 		return
 	}
-	lib, err := sanitizer.LoadNative(ctx, files, file, o)
+	lib, err := load(ctx, files, o)
 	c.addSuppressions(files)
 	if err != nil {
 		fail(err, file, 1)
@@ -88,7 +88,7 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 		place = " of " + from
 	}
 	from = cmp.Or(from, file)
-	specs, err := launchspec.Parse(descriptions)
+	specs, err := launchspec.Parse(lib.comments(descriptions))
 	if err != nil {
 		fail(err, from, 1)
 		return
@@ -99,7 +99,7 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 	described := map[string]bool{}
 	for _, spec := range specs {
 		described[spec.Kernel] = true
-		k, err := lib.Kernel(spec.Kernel, spec.Options()...)
+		k, err := lib.kernel(ctx, spec)
 		if err != nil {
 			fail(fmt.Errorf("launch description: %w", err), from, spec.Line)
 			continue
@@ -110,6 +110,7 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 			fail(err, from, spec.Line)
 			continue
 		}
+		launch.Template = lib.template(launch)
 		c.List = append(c.List, Launch{
 			Kernel: k.Name(), File: file, Label: fmt.Sprintf("described at line %d%s", spec.Line, place),
 			Described: sanitizer.Site{File: from, Line: spec.Line, Column: 1},
@@ -118,6 +119,9 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 				return k.Sanitize(ctx, launch, config, inputs...)
 			},
 			Source: func() (string, error) {
+				if _, isPython := lib.(pythonSource); isPython {
+					return "", fmt.Errorf("%s: Python has the source of its kernels", file)
+				}
 				k, launch, inputs, err := mlxLaunch(files, file, spec, seed)
 				if err != nil {
 					return "", err
@@ -168,7 +172,7 @@ type Flags struct {
 
 // Register adds the flags to a command whose arguments are shader files.
 func (f *Flags) Register(c *cobra.Command) {
-	c.ValidArgsFunction = cli.Files("metal")
+	c.ValidArgsFunction = cli.Files("metal", "py")
 	AddInclude(c, &f.Include)
 	c.Flags().StringVar(&f.From, "launches", "", "read the launch descriptions from `FILE` instead of from the shader file")
 	c.Flags().StringArrayVarP(&f.Define, "define", "D", nil, "macro `NAME` or NAME=VALUE for the shaders; may be repeated")
