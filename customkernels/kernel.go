@@ -107,7 +107,7 @@ func LaunchCount() uint64 { return launchCount.Load() + recipe.Launches() }
 //
 // If the environment variable MLXGRAD_CHECKED is 1, Launch first runs the launch like [Kernel.Sanitize], which evaluates
 // the inputs. Every output then carries the first error that the checker finds. A launch that cannot be checked, as in a
-// compiled function, is an error. Checking takes a hundred times as long as the launch, and seconds for a new kernel.
+// compiled function, is an error. docs/sanitize.md gives the cost.
 func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 	l = k.withDefaults(l)
 	err := k.check(l, inputs)

@@ -70,12 +70,14 @@ A comment in the shader file describes the launches of its kernels:
     // launch: scale grid=1000 threadgroup=256 T=float16
     //   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
 
-docs/sanitize.md documents these descriptions. The exit code is 0 if no finding fails the command,
+The arguments are shader files, Python files with calls of mx.fast.metal_kernel, folders and patterns.
+docs/sanitize.md documents launch descriptions, and comments that accept findings. The exit code is 0 if no finding fails the command,
 1 if one does or nothing ran, 2 if the command line is wrong, and 130 after an interruption.`
 
 const examples = `  PROGRAM kernel.metal
   PROGRAM kernel.metal --strict --schedules 10 --json report.json
-  PROGRAM kernel.metal --case float16 --sarif report.sarif`
+  PROGRAM shaders --case float16 --sarif report.sarif --baseline known.json
+  PROGRAM model.py --junit report.xml`
 
 // Validate returns an error if the flags are wrong.
 func (c *Command) Validate(args []string) error {
