@@ -31,11 +31,7 @@ func newFile(name, text string, lines []msl.Line) file {
 // position returns the origin of a position in the file. A line that the file does not have counts as the last line.
 func (f file) position(line, column int) msl.Position {
 	line = min(max(line, 1), len(f.starts)-1)
-	at, _ := f.structure.Origin(line, column)
-	if at.Offset == 0 {
-		at.Offset = f.starts[line] + column - 1
-	}
-	return at
+	return f.structure.Position(msl.Token{Offset: f.starts[line] + column - 1, Line: line, Column: column})
 }
 
 // line returns the origin of a line of the preprocessor's output. A token of a macro's replacement comes from the
