@@ -24,9 +24,9 @@ func renameNamespace(text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte("mlxg::"), []byte("mma::"))
 }
 
-// attentionLibrary returns the kernels of all attention shaders. With onMMA they use the CUDA executor's tiles, whose
-// instructions testdata/mma/mma.h emulates.
-func attentionLibrary(t *testing.T, onMMA, tf32 bool) *Library {
+// attentionLibrary returns the kernels of all attention shaders. With onDevice they use the CUDA executor's tiles, whose
+// instructions testdata/mma emulates.
+func attentionLibrary(t *testing.T, onDevice, tf32 bool) *Library {
 	t.Helper()
 	files := fstest.MapFS{}
 	names, err := fs.Glob(Shaders(), "*")
@@ -38,20 +38,23 @@ func attentionLibrary(t *testing.T, onMMA, tf32 bool) *Library {
 	}
 	// The functions of these macros are in the host executor's namespace.
 	text := "#undef MLXG_VECTOR_CONVERSIONS\n#undef MLXG_THREAD_PRODUCTS\n#include <metal_stdlib>\nusing namespace metal;\n"
-	if onMMA {
+	if onDevice {
 		// An include of a name that the host's library has would be taken for a system header.
-		rename := strings.NewReplacer(`"metal_mma.h"`, `"mma.h"`, `"metal_panels.h"`, `"device_panels.h"`)
+		rename := strings.NewReplacer(
+			`"metal_mma.h"`, `"mma.h"`, `"metal_wgmma.h"`, `"wgmma.h"`, `"metal_panels.h"`, `"device_panels.h"`)
 		for name, path := range map[string]string{
-			"mma.h":           "testdata/mma/mma.h",
-			"device_panels.h": "internal/metalstd/cuda/metal_panels.h",
-			"device_tiles.h":  "internal/metalstd/cuda/metal_tiles.h",
+			"mma.h":              "testdata/mma/mma.h",
+			"wgmma.h":            "testdata/mma/wgmma.h",
+			"device_panels.h":    "internal/metalstd/cuda/metal_panels.h",
+			"device_tiles.h":     "internal/metalstd/cuda/metal_tiles.h",
+			"device_warpgroup.h": "internal/metalstd/cuda/metal_warpgroup.h",
 		} {
 			header, err := os.ReadFile(path)
 			require.NoError(t, err)
 			files[name] = &fstest.MapFile{Data: []byte(rename.Replace(string(renameNamespace(header))))}
 		}
 		on := map[bool]int{true: 1}[tf32]
-		text += fmt.Sprintf("#define MLXG_TF32 %d\n#include \"device_tiles.h\"\n", on)
+		text += fmt.Sprintf("#define MLXG_TF32 %d\n#include \"device_tiles.h\"\n#include \"device_warpgroup.h\"\n", on)
 	}
 	for _, kernels := range []string{"forward", "backward", "mask"} {
 		text += fmt.Sprintf("#include \"attention_%s.metal\"\n", kernels)
@@ -63,13 +66,15 @@ func attentionLibrary(t *testing.T, onMMA, tf32 bool) *Library {
 }
 
 // The CUDA executor's tiles give the results of simdgroup_matrix up to rounding: for whole tiles and at their ends,
-// with two simdgroups that share several panels, and also their rows, with and without masks.
+// with two simdgroups that share several panels, and also their rows, with and without masks, and for warpgroups.
 func TestTilesOfCUDA(t *testing.T) {
 	plain := attentionLibrary(t, false, false)
-	const batches, heads, keyHeads, queries = 1, 2, 1, 37
+	const batches, heads, keyHeads = 1, 2, 1
 	for i, c := range []struct {
 		dtype     mlxc.DType
 		tf32      bool
+		lanes     int
+		queries   int
 		keys      int
 		masked    bool
 		paired    bool
@@ -77,22 +82,26 @@ func TestTilesOfCUDA(t *testing.T) {
 		d, dv     int
 		tolerance float64 // relative to the largest element
 	}{
-		{mlxc.Float16, true, 53, false, false, 16, 24, 40, 4e-3},
-		{mlxc.Float16, true, 64, true, false, 32, 16, 16, 4e-3},
-		{mlxc.Float16, true, 53, true, true, 16, 48, 32, 4e-3},
-		{mlxc.BFloat16, true, 53, true, false, 64, 32, 16, 3e-2},
-		{mlxc.Float32, true, 53, false, false, 16, 16, 24, 4e-3},
-		{mlxc.Float32, true, 53, false, true, 16, 48, 64, 4e-3},
-		{mlxc.Float32, false, 53, false, false, 16, 40, 24, 1e-6},
-		{mlxc.Float32, false, 53, false, true, 16, 80, 48, 1e-6},
-		{mlxc.Float32, false, 53, false, false, 16, 16, 8, 1e-6},
+		{mlxc.Float16, true, 32, 37, 53, false, false, 16, 24, 40, 4e-3},
+		{mlxc.Float16, true, 32, 37, 64, true, false, 32, 16, 16, 4e-3},
+		{mlxc.Float16, true, 32, 37, 53, true, true, 16, 48, 32, 4e-3},
+		{mlxc.BFloat16, true, 32, 37, 53, true, false, 64, 32, 16, 3e-2},
+		{mlxc.Float32, true, 32, 37, 53, false, false, 16, 16, 24, 4e-3},
+		{mlxc.Float32, true, 32, 37, 53, false, true, 16, 48, 64, 4e-3},
+		{mlxc.Float32, false, 32, 37, 53, false, false, 16, 40, 24, 1e-6},
+		{mlxc.Float32, false, 32, 37, 53, false, true, 16, 80, 48, 1e-6},
+		{mlxc.Float32, false, 32, 37, 53, false, false, 16, 16, 8, 1e-6},
+		{mlxc.Float16, true, 128, 70, 83, false, false, 32, 64, 64, 4e-3},
+		{mlxc.BFloat16, true, 128, 70, 83, true, false, 16, 64, 64, 3e-2},
+		{mlxc.BFloat16, true, 128, 70, 83, true, false, 16, 64, 128, 3e-2},
+		{mlxc.Float16, true, 128, 64, 64, false, false, 16, 128, 64, 4e-3},
 	} {
 		// A sample has each dtype, each kind of multiplication, and each option with and without.
-		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8}, i) {
+		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8, 10}, i) {
 			continue
 		}
-		t.Run(fmt.Sprintf("%v/%v/%d/%dx%d", c.dtype, c.tf32, c.keys, c.d, c.dv), func(t *testing.T) {
-			dtype, keys, d, dv := c.dtype, c.keys, c.d, c.dv
+		t.Run(fmt.Sprintf("%v/%v/%d/%d/%dx%d", c.dtype, c.tf32, c.lanes, c.keys, c.d, c.dv), func(t *testing.T) {
+			dtype, queries, keys, d, dv := c.dtype, c.queries, c.keys, c.d, c.dv
 			emulated := attentionLibrary(t, true, c.tf32)
 			random := func(seed uint64, d mlxc.DType, shape ...int) *mlxc.Array {
 				return mlxc.RandomNormal(mlxc.RandomKey(seed), d, shape...)
@@ -102,9 +111,9 @@ func TestTilesOfCUDA(t *testing.T) {
 			starts := mlxc.Zeros(mlxc.Int32, 8)
 			maskShape := make([]int32, 4)
 			if c.masked {
-				maskShape = []int32{1, heads, queries, int32(keys)}
+				maskShape = []int32{1, heads, int32(queries), int32(keys)}
 			}
-			lengths := []int32{heads, keyHeads, queries, int32(keys), 1 << 29, 0, 0}
+			lengths := []int32{heads, keyHeads, int32(queries), int32(keys), 1 << 29, 0, 0}
 			sizes := mlxc.FromSlice(slices.Concat(lengths, maskShape, []int32{batches}), 12)
 			scalars := mlxc.FromSlice([]float32{float32(1 / math.Sqrt(float64(d))), 0, 0, 0, 0, 0, 0, 0}, 8)
 			mask, keyMask := mlxc.Zeros(mlxc.Uint32, 8), mlxc.Zeros(mlxc.Uint32, 8)
@@ -162,29 +171,44 @@ func TestTilesOfCUDA(t *testing.T) {
 					},
 				},
 			} {
-				groupRows := 32
-				if c.paired {
-					groupRows = 16
-				}
-				l := Launch{
-					Grid:        [3]int{(k.rows + groupRows - 1) / groupRows * 64, k.heads, batches},
-					Threadgroup: [3]int{64, 1, 1},
-					Template: template(
-						"T", dtype, "MASK_T", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired,
-						"LANES", 32, "SIMDGROUPS", 2, "BLOCK_M", 16, "BLOCK_N", c.columns,
-						"HEAD_DIM", d, "VALUE_DIM", dv),
-					Outputs: k.outputs,
-				}
-				run := func(lib *Library) [][]float32 {
+				run := func(lib *Library, lanes, simdgroups, tileRows, columns int) [][]float32 {
+					groupRows := tileRows * simdgroups
+					if c.paired {
+						groupRows /= 2
+					}
 					kernel, err := lib.Kernel(k.kernel)
 					require.NoError(t, err)
 					var results [][]float32
-					for _, a := range kernel.Launch(l, k.inputs...) {
+					for _, a := range kernel.Launch(Launch{
+						Grid:        [3]int{(k.rows + groupRows - 1) / groupRows * lanes * simdgroups, k.heads, batches},
+						Threadgroup: [3]int{lanes * simdgroups, 1, 1},
+						Template: template(
+							"T", dtype, "MASK_T", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired,
+							"LANES", lanes, "SIMDGROUPS", simdgroups, "BLOCK_M", tileRows, "BLOCK_N", columns,
+							"HEAD_DIM", d, "VALUE_DIM", dv),
+						Outputs: k.outputs,
+					}, k.inputs...) {
 						results = append(results, mlxtest.Floats(t, a.AsType(mlxc.Float32)))
+					}
+					if k.kernel == "attention_forward" {
+						// m need not be the maximum, but m + ln l does not depend on it.
+						for i := 0; i < len(results[1]); i += 2 {
+							results[1][i] += float32(math.Log(float64(results[1][i+1])))
+							results[1][i+1] = results[1][i]
+						}
 					}
 					return results
 				}
-				want, got := run(plain), run(emulated)
+				if c.lanes == 128 && k.kernel == "attention_dkv" && c.columns*(d+dv) > 16*128 {
+					continue // more threadgroup memory than a CPU has
+				}
+				want := run(plain, 32, 2, 16, min(c.columns, 32))
+				var got [][]float32
+				if c.lanes == 32 {
+					got = run(emulated, 32, 2, 16, c.columns)
+				} else {
+					got = run(emulated, c.lanes, 1, 64, c.columns)
+				}
 				for i := range want {
 					largest := 0.0
 					for _, x := range want[i] {

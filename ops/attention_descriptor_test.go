@@ -15,8 +15,9 @@ var _ = describe(descriptor{
 		{name: "attention_delta_of_output", unused: func(_ mlxc.Backend, dtype mlxc.DType) bool {
 			return dtype == mlxc.Float32 // only wide heads on CUDA launch it
 		}},
-		{name: "attention_dq", sameHelpers: true},
-		{name: "attention_dkv"},
+		{name: "attention_dq", unused: notOn(mlxc.BackendCPU), sameHelpers: true},
+		{name: "attention_dkv", unused: notOn(mlxc.BackendCPU)},
+		{name: "attention_gradients", unused: onlyOn(mlxc.BackendCPU)},
 		{name: "attention_dmask"},
 		{name: "attention_mask_bits", unused: notOn(mlxc.BackendCPU)}, // the kernels for a CPU read booleans
 	},
@@ -47,7 +48,7 @@ func attentionTraffic() []trafficCase {
 	// reads returns the number of rows of the other side that the threadgroups of a head read.
 	reads := func(l customkernels.Launch, causal, byKeys bool) (n int) {
 		g := templateOf(l)
-		own := g["BLOCK_M"] * g["SIMDGROUPS"]
+		own := g["BLOCK_M"] * max(g["SIMDGROUPS"], 1)
 		for first := 0; first < length; first += own {
 			switch {
 			case !causal:
@@ -79,6 +80,11 @@ func attentionTraffic() []trafficCase {
 			case "attention_dkv":
 				return maskOnce + (ofQueries+2*ofKeys)*size + rows,
 					heads*reads(l, causal, true)*(2*width*size+rowStatsSize*4) - ofQueries*size - rows + maskAgain
+			case "attention_gradients": // a tile also reads and writes dq of its queries
+				parts := dqParts(keyHeads, (length+templateOf(l)["BLOCK_M"]-1)/templateOf(l)["BLOCK_M"])
+				visited := heads * reads(l, causal, true)
+				return maskOnce + (ofQueries+2*ofKeys)*size + rows + parts*heads*length*width*4,
+					visited*(2*width*size+rowStatsSize*4) - ofQueries*size - rows + maskAgain + visited*width*2*4
 			case "attention_dmask": // a threadgroup owns BLOCK_M×BLOCK_N elements and iterates over the heads
 				g := templateOf(l)
 				across, down := (length+g["BLOCK_N"]-1)/g["BLOCK_N"], (length+g["BLOCK_M"]-1)/g["BLOCK_M"]
@@ -91,18 +97,18 @@ func attentionTraffic() []trafficCase {
 	}
 	// Every thread reads the 32 bytes of Sizes, and with a mask 16 more. Their share is largest in the smallest kernels.
 	limits := map[string]float64{
-		"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "dmask": 1.50, "mask_bits": 2.65,
+		"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "gradients": 1.10, "dmask": 1.50, "mask_bits": 2.65,
 	}
 	var cases []trafficCase
 	for _, c := range []struct {
 		attentionLaunch
 		kernels []string
 	}{
-		{attentionLaunch{name: "all keys"}, []string{"forward", "delta", "dq", "dkv"}},
-		{attentionLaunch{name: "causal", cfg: AttentionConfig{Causal: true}}, []string{"forward", "dq", "dkv"}},
+		{attentionLaunch{name: "all keys"}, []string{"forward", "delta", "dq", "dkv", "gradients"}},
+		{attentionLaunch{name: "causal", cfg: AttentionConfig{Causal: true}}, []string{"forward", "dq", "dkv", "gradients"}},
 		{
 			attentionLaunch{name: "mask", mask: []int{length, length}, maskDType: mlxc.Float32},
-			[]string{"forward", "delta", "dq", "dkv", "dmask"},
+			[]string{"forward", "delta", "dq", "dkv", "gradients", "dmask"},
 		},
 		{attentionLaunch{name: "booleans", mask: []int{length, length}, maskDType: mlxc.Bool}, []string{"mask_bits"}},
 	} {

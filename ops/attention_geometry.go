@@ -128,6 +128,10 @@ func (g attentionGeometry) groups(length, sequences int) int {
 	return length/rows + sequences
 }
 
+// dqParts returns the number of threadgroups of attention_gradients for each of n heads of keys, which have this number
+// of blocks: 32 threadgroups in all, but at most 4, because each part of dq takes the memory of q in float32.
+func dqParts(n, blocks int) int { return min((32+n-1)/n, 4, blocks) }
+
 // fitsWarpgroup reports whether the tiles of a warpgroup support rows of this width.
 func fitsWarpgroup(width int) bool { return width == 64 || width == 128 }
 

@@ -9,9 +9,10 @@ import (
 )
 
 var (
-	attentionForwardFile  = newShaderFile("attention_forward.metal")
-	attentionBackwardFile = newShaderFile("attention_backward.metal")
-	attentionMaskFile     = newShaderFile("attention_mask.metal")
+	attentionForwardFile   = newShaderFile("attention_forward.metal")
+	attentionBackwardFile  = newShaderFile("attention_backward.metal")
+	attentionGradientsFile = newShaderFile("attention_gradients.metal")
+	attentionMaskFile      = newShaderFile("attention_mask.metal")
 )
 
 // attentionInputs holds the arrays of an attention. mask, sinks and the pair of starts may be nil.
@@ -259,21 +260,47 @@ func attentionBackward(
 	return grads
 }
 
+func outputLike(x *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: x.Shape(), DType: x.DType()} }
+
 // gradQKV returns dq, dk and dv. The kernels recompute the weights P tile by tile.
 func (a attentionArgs) gradQKV(on target, inputs []*mlxc.Array) []*mlxc.Array {
-	like := func(x *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: x.Shape(), DType: x.DType()} }
+	if attentionTuning[on.backend].lanes == 1 {
+		return a.gradQKVTogether(on, inputs)
+	}
 	headDim, both := a.q.Dim(3), a.q.Dim(3)+a.v.Dim(3)
 	queries, keys := a.q.Dim(2), a.k.Dim(2)
 	footprint := rowFootprint{inputs: both, accumulators: headDim, valueProducts: true}
 	forQ := a.launch(a.geometry(on, queries, footprint), queries, a.q.Dim(1))
-	forQ.Outputs = []mlxc.Output{like(a.q)}
+	forQ.Outputs = []mlxc.Output{outputLike(a.q)}
 	footprint.accumulators, footprint.storedInputs = both, true
 	forKV := a.launch(a.geometry(on, keys, footprint), keys, a.k.Dim(1))
-	forKV.Outputs = []mlxc.Output{like(a.k), like(a.v)}
+	forKV.Outputs = []mlxc.Output{outputLike(a.k), outputLike(a.v)}
 	grads := on.launch(attentionBackwardFile.kernel("attention_dq"), forQ, inputs...)
 	keyInputs := slices.Clone(inputs)
 	keyInputs[3] = a.keyMask
 	return append(grads, on.launch(attentionBackwardFile.kernel("attention_dkv"), forKV, keyInputs...)...)
+}
+
+// gradQKVTogether returns dq, dk and dv from one kernel, whose threadgroups have parts of dq.
+func (a attentionArgs) gradQKVTogether(on target, inputs []*mlxc.Array) []*mlxc.Array {
+	keys, batches, keyHeads := a.k.Dim(2), a.k.Dim(0), a.k.Dim(1)
+	g := a.geometry(on, keys, rowFootprint{})
+	blocks := g.groups(keys, a.sequences)
+	parts := dqParts(batches*keyHeads, blocks)
+	l := a.launch(g, keys, keyHeads)
+	l.Grid[0] = parts
+	l.Template = slices.DeleteFunc(l.Template, func(t mlxc.TemplateArg) bool {
+		return t.Name == "PAIRED" || t.Name == "LANES" || t.Name == "SIMDGROUPS"
+	})
+	l.Outputs = []mlxc.Output{
+		{Shape: []int{parts, a.q.Size()}, DType: mlxc.Float32}, outputLike(a.k), outputLike(a.v),
+	}
+	grads := on.launch(attentionGradientsFile.kernel("attention_gradients"), l, append(inputs, uint32Arg(blocks))...)
+	if parts > 1 || a.q.DType() != mlxc.Float32 {
+		grads[0] = columnSum(on, grads[0], a.q.DType())[0]
+	}
+	grads[0] = grads[0].Reshape(a.q.Shape()...)
+	return grads
 }
 
 // gradMask returns the gradient of a mask whose last axis has one element per key.

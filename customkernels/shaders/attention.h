@@ -25,6 +25,7 @@
 //                             attention_delta_of_output  RowStats of every query, from o
 //                             attention_dq               dq
 //                             attention_dkv              dk and dv
+//   attention_gradients.metal attention_gradients        dq, dk and dv, for simdgroups of one lane
 //   attention_mask.metal      attention_mask_bits        the bits of a boolean mask, for simdgroups of 32 lanes
 //                             attention_dmask            the gradient of a mask of numbers
 //

@@ -25,7 +25,7 @@
 //   attention_dq               Lq·(2·D + DV), and Lkv·(D + DV) for each block of queries
 //   attention_dkv              Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
 
-#include "attention.h"
+#include "attention_keys.h"
 
 template <
     typename T,
@@ -256,8 +256,8 @@ template <
       true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
       Block;
   typedef typename Block::Scores Scores;
-  // TOGETHER overlaps the asynchronous products of s and dp. With heads of 64 columns, three threadgroups share a core
-  // (ops/attention_geometry.go), and a lane does not have the registers for both products.
+  // With heads of 64 columns, three threadgroups share a core (ops/attention_geometry.go), and a lane does not have the
+  // registers for both products.
   constexpr bool TOGETHER = HEAD_DIM + VALUE_DIM > 128;
   threadgroup T query_memory[Block::HEAD_MEMORY];
   threadgroup T d_o_memory[Block::VALUE_MEMORY];
@@ -287,24 +287,9 @@ template <
       if (!block.advance(query)) {
         continue;
       }
-      Scores s, products, ds;
-      block.product(s, keys, block.heads, score_memory);
-      if (TOGETHER) {
-        block.product(ds, values, block.values, gradient_memory);
-      }
-      finish<TOGETHER ? 1 : 0>(s);
-      block.probabilities(s, products);
-      block.hide(s, 0, query);
-      if (!TOGETHER) {
-        block.product(ds, values, block.values, gradient_memory);
-      }
-      finish<0>(ds);
-      block.mask_gradients(ds, s);
-      uncap<CAPPED>(ds, products, block.scoring);
-      multiply_add(dv_sum, s, block.values, block.lane);
-      multiply_add(dk_sum, ds, block.heads, block.lane);
-      finish<1>(dv_sum);
-      finish<0>(dk_sum);
+      Scores ds;
+      add_key_gradients<CAPPED, TOGETHER>(
+          block, query, keys, values, ds, dk_sum, dv_sum, score_memory, gradient_memory);
     }
   }
 

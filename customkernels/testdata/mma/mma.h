@@ -26,8 +26,14 @@ inline float tf32_value(unsigned bits) {
   return as_type<float>(bits & 0xffffe000u);
 }
 
+namespace host = ::mlxg;
+
 inline unsigned this_lane() {
-  return simd_prefix_exclusive_sum(1u);
+  return host::self().lane();
+}
+
+inline unsigned from_opposite(unsigned value, unsigned bit) {
+  return simd_shuffle_xor(value, ushort(bit));
 }
 
 // The sum of c and N products with the rounding of tensor cores: products are exact, all terms are truncated at two
@@ -136,6 +142,10 @@ inline void load_matrices(unsigned (&r)[COUNT], shared_place at) {
     }
     r[i] = words[0] | words[1] << 16;
   }
+}
+
+inline unsigned long long global_address(const void* p) {
+  return (unsigned long long)p;
 }
 
 template <int BYTES>

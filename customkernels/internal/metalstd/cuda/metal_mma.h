@@ -118,12 +118,18 @@ MLXG_INLINE void load_matrices(unsigned (&r)[2], shared_place at) {
   }
 }
 
+// global_address returns an address in device memory in the form that instructions for global memory take.
+MLXG_INLINE unsigned long long global_address(const void* p) {
+  unsigned long long address;
+  asm("cvta.to.global.u64 %0, %1;" : "=l"(address) : "l"(p));
+  return address;
+}
+
 // copy_ahead starts to copy BYTES (16, 8 or 4) from device memory to shared memory. If `there` is false, it writes
 // zeros and does not read.
 template <int BYTES>
 MLXG_INLINE void copy_ahead(shared_place at, const void* from, bool there) {
-  unsigned long long address;
-  asm("cvta.to.global.u64 %0, %1;" : "=l"(address) : "l"(from));
+  const unsigned long long address = global_address(from);
   const int bytes = there ? BYTES : 0;
   if constexpr (BYTES == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(address), "r"(bytes) : "memory");

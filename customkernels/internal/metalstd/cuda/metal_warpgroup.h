@@ -57,11 +57,9 @@ struct matrix_copy {
       }
       return;
     }
-    unsigned long long address;
-    asm("cvta.to.global.u64 %0, %1;" : "=l"(address) : "l"(source));
     unsigned left = rows - row;
     keep(left);
-    start_pieces<0>(place + to, address + from, int(left));
+    start_pieces<0>(place + to, global_address(source) + from, int(left));
   }
 
  private:
@@ -91,11 +89,7 @@ struct warpgroup_panel {
   shared_place current;  // the buffer of the current tile
   matrix_copy<T, ROWS, COLUMNS, STRIDE> copy;
 
-  MLXG_INLINE static void synchronize() {
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    publish_copies();
-    __syncthreads();
-  }
+  MLXG_INLINE static void synchronize() { publish_copies(); }
 
   MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned) {
     first = shared_address(to);
@@ -148,22 +142,6 @@ struct warpgroup_stored_operand {
     return [whole](int k) { return whole.after(k / 4 * ROWS * 128 + k % 4 * 32); };
   }
 };
-
-// any_in_warpgroup reports whether `value` is true in any thread of the warpgroup. Barrier 0 belongs to __syncthreads.
-MLXG_INLINE bool any_in_warpgroup(bool value) {
-  unsigned any;
-  asm volatile(
-      "{\n"
-      ".reg .pred own, all;\n"
-      "setp.ne.u32 own, %1, 0;\n"
-      "barrier.cta.red.or.pred all, %2, 128, own;\n"
-      "selp.u32 %0, 1, 0, all;\n"
-      "}"
-      : "=r"(any)
-      : "r"(unsigned(value)), "r"(1 + threadIdx.x / 128)
-      : "memory");
-  return any != 0;
-}
 
 // multiply_transposed starts product = left · rightᵀ. left is a warpgroup_operand or a warpgroup_stored_operand.
 template <class LEFT, int INNER, int COLUMNS, int STRIDE, class T>
@@ -231,7 +209,7 @@ MLXG_INLINE void transpose_words(unsigned (&words)[4], unsigned lane) {
     for (unsigned j = 0; j < 4; ++j) {
       if ((j & bit) == 0) {
         unsigned &low = words[j], &high = words[j | bit];
-        const unsigned received = __shfl_xor_sync(0xffffffffu, is_upper ? low : high, bit);
+        const unsigned received = from_opposite(is_upper ? low : high, bit);
         low = is_upper ? received : low;
         high = is_upper ? high : received;
       }

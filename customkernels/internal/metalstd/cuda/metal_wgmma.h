@@ -29,10 +29,28 @@ MLXG_INLINE void read_again(float (&f)[4]) {
   asm volatile("" : "+f"(f[0]), "+f"(f[1]), "+f"(f[2]), "+f"(f[3])::"memory");
 }
 
-// publish_copies makes the thread's writes to shared memory visible to wgmma, which reads through the async proxy. The
-// products of other threads see them after the next barrier.
+// publish_copies blocks until the copies of all threads have arrived and wgmma can read them. It reads through the
+// async proxy.
 MLXG_INLINE void publish_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+}
+
+// any_in_warpgroup reports whether `value` is true in any thread of the warpgroup. Barrier 0 belongs to __syncthreads.
+MLXG_INLINE bool any_in_warpgroup(bool value) {
+  unsigned any;
+  asm volatile(
+      "{\n"
+      ".reg .pred own, all;\n"
+      "setp.ne.u32 own, %1, 0;\n"
+      "barrier.cta.red.or.pred all, %2, 128, own;\n"
+      "selp.u32 %0, 1, 0, all;\n"
+      "}"
+      : "=r"(any)
+      : "r"(unsigned(value)), "r"(1 + threadIdx.x / 128)
+      : "memory");
+  return any != 0;
 }
 
 // copy_piece starts to copy 16 bytes from device memory at from + FROM to shared memory at to + TO. If `there` is
@@ -46,10 +64,8 @@ MLXG_INLINE void copy_piece(shared_place to, unsigned long long from, bool there
 
 // store_words writes 16 bytes to device memory.
 MLXG_INLINE void store_words(void* to, const unsigned (&words)[4]) {
-  unsigned long long address;
-  asm("cvta.to.global.u64 %0, %1;" : "=l"(address) : "l"(to));
-  asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(address), "r"(words[0]), "r"(words[1]), "r"(words[2]),
-               "r"(words[3])
+  asm volatile("st.global.v4.u32 [%0], {%1,%2,%3,%4};" ::"l"(global_address(to)), "r"(words[0]), "r"(words[1]),
+               "r"(words[2]), "r"(words[3])
                : "memory");
 }
 

@@ -1,0 +1,36 @@
+// The terms of one panel of queries in the gradients of keys and values. attention.h has the formulas.
+
+#include "attention.h"
+
+// add_key_gradients adds the terms of the queries of the current panel to the gradients of the simdgroup's keys and
+// values, and computes ds. TOGETHER overlaps the asynchronous products of s and dp.
+template <bool CAPPED, bool TOGETHER, typename BLOCK, typename KEYS, typename VALUES>
+inline void add_key_gradients(
+    thread BLOCK& block,
+    int query,
+    thread KEYS& keys,
+    thread VALUES& values,
+    thread typename BLOCK::Scores& ds,
+    thread typename BLOCK::HeadTile& dk_sum,
+    thread typename BLOCK::ValueTile& dv_sum,
+    threadgroup Vec<float, 2>* score_memory,
+    threadgroup Vec<float, 2>* gradient_memory) {
+  typename BLOCK::Scores s, products;
+  block.product(s, keys, block.heads, score_memory);
+  if (TOGETHER) {
+    block.product(ds, values, block.values, gradient_memory);
+  }
+  finish<TOGETHER ? 1 : 0>(s);
+  block.probabilities(s, products);
+  block.hide(s, 0, query);
+  if (!TOGETHER) {
+    block.product(ds, values, block.values, gradient_memory);
+  }
+  finish<0>(ds);
+  block.mask_gradients(ds, s);
+  uncap<CAPPED>(ds, products, block.scoring);
+  multiply_add(dv_sum, s, block.values, block.lane);
+  multiply_add(dk_sum, ds, block.heads, block.lane);
+  finish<1>(dv_sum);
+  finish<0>(dk_sum);
+}
