@@ -52,7 +52,8 @@ func TestAction(t *testing.T) {
 	require.NotContains(t, output, "::error")
 
 	write("racy.metal", racy)
-	write("wrong, type.metal", header+"kernel void wrong(device float* y, uint i [[thread_position_in_grid]]) {\n  y[i] = undeclared;\n}\n")
+	write("wrong, type.metal", header+"kernel void wrong(device float* y, uint i [[thread_position_in_grid]]) {\n"+
+		"  y[i] = undeclared;\n}\n")
 	write("lost.metal", "#include \"lost.h\"\n")
 	write("accepted.metal", header+
 		"// metalsan: allow unwritten-output: a test\nkernel void accepted(device float* y) {\n"+

@@ -71,8 +71,9 @@ A comment in the shader file describes the launches of its kernels:
     //   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
 
 The arguments are shader files, Python files with calls of mx.fast.metal_kernel, folders and patterns.
-docs/sanitize.md documents launch descriptions, and comments that accept findings. The exit code is 0 if no finding fails the command,
-1 if one does or nothing ran, 2 if the command line is wrong, and 130 after an interruption.`
+docs/sanitize.md documents launch descriptions, and comments that accept findings.
+The exit code is 0 if no finding fails the command, 1 if one does or nothing ran, 2 if the command line
+is wrong, and 130 after an interruption.`
 
 const examples = `  PROGRAM kernel.metal
   PROGRAM kernel.metal --strict --schedules 10 --json report.json

@@ -94,7 +94,8 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
 	}
 	// Nothing reads the locations of variables or the types of the headers, which take a third of the compile time.
-	return append(f, "-fno-var-tracking", "-femit-struct-debug-baseonly", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent",
+	return append(f, "-fno-var-tracking", "-femit-struct-debug-baseonly", "-fcaller-saves",
+		"-fsanitize=alignment,bounds-strict,shift-exponent",
 		"-ftrivial-auto-var-init="+v.variables,
 		"--param", "tsan-instrument-func-entry-exit=0")
 }
