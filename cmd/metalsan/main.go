@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/metalsan"
 )
@@ -23,7 +24,11 @@ func main() {
 func newCommand() *cobra.Command {
 	c := (&metalsan.Command{Program: "metalsan"}).New("metalsan FILE...", "Find races and other bugs of Metal kernels on a CPU")
 	c.Version = cli.Version()
-	c.SetVersionTemplate("metalsan {{.Version}}\n")
+	inForce, open := sanitizer.Containment()
+	if open != "" {
+		inForce += "; not restricted: " + open
+	}
+	c.SetVersionTemplate("metalsan {{.Version}}\ncontainment: " + inForce + "\n")
 	return c
 }
 

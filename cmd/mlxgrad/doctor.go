@@ -14,6 +14,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/compare"
 	"github.com/mlxgrad/mlxgrad/compare/suite"
 	"github.com/mlxgrad/mlxgrad/customkernels"
+	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/cli"
 	"github.com/mlxgrad/mlxgrad/internal/cxx"
 	"github.com/mlxgrad/mlxgrad/internal/library"
@@ -95,6 +96,7 @@ func examine() []finding {
 		hostCompiler(),
 		cache(),
 		clang(),
+		containment(),
 		probe(),
 	}
 }
@@ -159,6 +161,19 @@ func clang() finding {
 	}
 	f.found = "without it \"mlxgrad sanitize\" does not check address spaces"
 	f.remedy = fmt.Sprintf("install clang %d or later (%s)", cxx.OldestClang, install("clang"))
+	return f
+}
+
+// containment describes the restrictions of compilers and checked kernels.
+func containment() finding {
+	inForce, open := sanitizer.Containment()
+	f := finding{what: "containment", found: inForce}
+	if open != "" {
+		f.found += "\nnot restricted: " + open
+		if runtime.GOOS == "linux" {
+			f.remedy = "use Linux 6.12 or later with Landlock and seccomp, or check untrusted shaders in a virtual machine"
+		}
+	}
 	return f
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/confine"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/preprocess"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
@@ -20,6 +21,10 @@ func Compiler() (string, error) {
 	}
 	return t.String(), nil
 }
+
+// Containment returns the restrictions of compilers and checked kernels on this machine, such as Landlock, seccomp and
+// limits, and the gaps. gaps is empty if all restrictions are in force. Both are texts for people and may change.
+func Containment() (inForce, gaps string) { return confine.Containment() }
 
 // A Library is a Metal shader file and the files that it includes.
 type Library struct{ file *shader.File }

@@ -16,8 +16,12 @@ const schemaVersion = 1
 type Report struct {
 	SchemaVersion int `json:"schema_version"`
 
-	MLX       string `json:"mlx"`
-	Compiler  string `json:"compiler"`
+	MLX      string `json:"mlx"`
+	Compiler string `json:"compiler"`
+	// Containment holds the restrictions of the kernels, and Unrestricted the gaps.
+	Containment  string `json:"containment"`
+	Unrestricted string `json:"unrestricted,omitempty"`
+
 	Seed      uint64 `json:"seed"`
 	Schedules int    `json:"schedules"`
 	Strict    bool   `json:"strict"` // portability findings and unchecked launches fail the run
@@ -136,6 +140,7 @@ func newReport(c *Command, chosen Chosen) *Report {
 	if compiler, err := sanitizer.Compiler(); err == nil {
 		r.Compiler = compiler
 	}
+	r.Containment, r.Unrestricted = sanitizer.Containment()
 	return r
 }
 

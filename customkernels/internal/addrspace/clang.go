@@ -1,7 +1,6 @@
 package addrspace
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/confine"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 	"github.com/mlxgrad/mlxgrad/internal/cxx"
@@ -66,16 +65,16 @@ func readWithClang(ctx context.Context, text string) ([]diagnostic, error) {
 
 // runClang returns clang's output for a text.
 func runClang(ctx context.Context, path, text string) ([]byte, error) {
-	ctx, cancel := limited.Context(ctx)
+	ctx, cancel := confine.Context(ctx)
 	defer cancel()
-	command := limited.Command(ctx, path, "-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown",
+	command := confine.Compiler([]string{path}, "-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown",
 		"-fsyntax-only", "-cl-no-stdinc", "-Wno-everything", "-ferror-limit=0",
 		"-fno-caret-diagnostics", "-fno-color-diagnostics", "-fno-spell-checking", "-fno-elide-type",
 		"-ftemplate-backtrace-limit=1", "-fdiagnostics-show-note-include-stack", "-")
 	command.Stdin = strings.NewReader(text)
-	var output bytes.Buffer
+	var output confine.Output
 	command.Stderr = &output
-	err := command.Run()
+	err := command.Run(ctx)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("the address-space check was interrupted: %w", context.Cause(ctx))
 	}
@@ -83,7 +82,7 @@ func runClang(ctx context.Context, path, text string) ([]byte, error) {
 	if err != nil && !errors.As(err, &exit) {
 		return nil, fmt.Errorf("clang at %s does not run: %w; install clang 14 or later", path, err)
 	}
-	return output.Bytes(), nil
+	return []byte(output.String()), nil
 }
 
 var diagnosticLine = regexp.MustCompile(`^(.+?):(\d+):(\d+): (fatal error|error|note|warning): (.*)$`)

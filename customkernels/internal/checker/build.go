@@ -186,6 +186,9 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 	if err := writeWorker(work); err != nil {
 		return fmt.Errorf("checker: cache: %w", err)
 	}
+	if err := t.RefuseExpanded(ctx, work, name, source, text, flags); err != nil {
+		return err
+	}
 	object := make(chan error, 1)
 	library := filepath.Join(dir, toolchain.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
 	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
@@ -194,6 +197,9 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 		err = rerr
 	}
 	if err != nil {
+		return err
+	}
+	if err := toolchain.RefuseImports(filepath.Join(work, "shader.o"), name); err != nil {
 		return err
 	}
 	args := append(slices.Clone(linkFlags), library)

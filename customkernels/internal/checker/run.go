@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"syscall"
+	"strings"
 	"time"
+
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/confine"
 )
 
 // Buffer is a buffer argument of a launch.
@@ -102,12 +103,16 @@ func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 
 // run is Run without the search for uninitialized local variables.
 func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
-	dir, err := os.MkdirTemp("", "mlxgrad-checked-")
+	launch, err := temporary()
 	if err != nil {
 		return nil, fmt.Errorf("checker: %w", err)
 	}
-	defer os.RemoveAll(dir)
-	in, out := filepath.Join(dir, "launch"), filepath.Join(dir, "result")
+	defer launch.Close()
+	result, err := temporary()
+	if err != nil {
+		return nil, fmt.Errorf("checker: %w", err)
+	}
+	defer result.Close()
 	h := launchHeader{
 		Schedules: uint32(l.Schedules), Seed: l.Seed, OnlySchedule: -1,
 		TimeoutMS: uint32(max(l.Timeout.Milliseconds(), 1)),
@@ -115,16 +120,15 @@ func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	for d := range 3 {
 		h.Grid[d], h.Threadgroup[d] = uint32(l.Grid[d]), uint32(l.Threadgroup[d])
 	}
-	if err := writeLaunch(in, h, l.Buffers); err != nil {
+	if err := writeLaunch(launch, h, l.Buffers); err != nil {
 		return nil, fmt.Errorf("checker: %w", err)
 	}
 	limited, cancel := context.WithTimeout(ctx, l.Timeout+grace)
 	defer cancel()
-	cmd := exec.CommandContext(limited, p.Path, in, out)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	var messages bytes.Buffer
-	cmd.Stderr = &messages
-	err = cmd.Run()
+	worker := confine.Kernel(p.Path, launch, result)
+	var messages confine.Output
+	worker.Stderr = &messages
+	err = worker.Run(limited)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("checker: %w", context.Cause(ctx))
 	}
@@ -133,14 +137,26 @@ func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 		return &Result{Findings: []Finding{{Kind: Timeout, Slot: -1, OtherGroup: -1, OtherThread: -1}}}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("checker: the worker failed: %w %s", err, bytes.TrimSpace(messages.Bytes()))
+		return nil, fmt.Errorf("checker: the worker failed: %w %s", err, strings.TrimSpace(messages.String()))
 	}
-	return p.result(out, l)
+	if _, err := result.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("checker: %w", err)
+	}
+	return p.result(result, l)
 }
 
-// result reads the worker's result file and maps its findings to lines.
-func (p *Program) result(path string, l Launch) (*Result, error) {
-	h, slots, findings, outputs, err := readResult(path)
+// temporary returns an open file without a name.
+func temporary() (*os.File, error) {
+	f, err := os.CreateTemp("", "mlxgrad-checked-")
+	if err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
+}
+
+// result reads the worker's result and maps its findings to lines.
+func (p *Program) result(from io.Reader, l Launch) (*Result, error) {
+	h, slots, findings, outputs, err := readResult(from, l.Buffers)
 	if err != nil {
 		return nil, fmt.Errorf("checker: the worker's result: %w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"os"
 )
 
 // These types have the layout of worker/protocol.h.
@@ -71,8 +70,8 @@ const (
 // none is the number of no thread.
 const none = 1<<32 - 1
 
-// writeLaunch writes the worker's input file.
-func writeLaunch(path string, h launchHeader, buffers []Buffer) error {
+// writeLaunch writes the worker's input.
+func writeLaunch(f io.WriterAt, h launchHeader, buffers []Buffer) error {
 	const align = 4096
 	var head bytes.Buffer
 	at := uint64(binary.Size(h) + len(buffers)*binary.Size(bufferHeader{}))
@@ -103,17 +102,13 @@ func writeLaunch(path string, h launchHeader, buffers []Buffer) error {
 			return err
 		}
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(head.Bytes())
+	_, err := f.WriteAt(head.Bytes(), 0)
 	for _, p := range parts {
 		if err == nil && len(p.content) > 0 {
 			_, err = f.WriteAt(p.content, int64(p.offset))
 		}
 	}
-	return errors.Join(err, f.Close())
+	return err
 }
 
 func flag(b bool) uint32 {
@@ -123,26 +118,42 @@ func flag(b bool) uint32 {
 	return 0
 }
 
-// readResult reads the worker's result file. outputs holds the content of all writable buffers, one after the other.
-func readResult(path string) (h resultHeader, slots []slotResult, findings []wireFinding, outputs []byte, err error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
+// readResult reads the worker's result. outputs holds the content of all writable buffers, one after the other. A
+// shader may have written any bytes into the worker's memory, so only what cannot fail later is accepted.
+func readResult(r io.Reader, buffers []Buffer) (h resultHeader, slots []slotResult, findings []wireFinding, outputs []byte, err error) {
+	fail := func(err error) (resultHeader, []slotResult, []wireFinding, []byte, error) {
 		return h, nil, nil, nil, err
 	}
-	r := bytes.NewReader(content)
 	if err = binary.Read(r, binary.NativeEndian, &h); err != nil {
-		return h, nil, nil, nil, err
+		return fail(err)
 	}
-	const most = 1 << 16
-	if h.Magic != magic || h.Version != version || h.Slots > most || h.Findings > most {
-		return h, nil, nil, nil, errors.New("the file is not a result of this version of the worker")
+	const mostSlots, mostFindings = 127, 512
+	if h.Magic != magic || h.Version != version || h.Slots > mostSlots || h.Findings > mostFindings ||
+		h.Differs != 0 && h.DifferingSlot >= uint32(len(buffers)) {
+		return fail(errDamaged)
 	}
 	slots, findings = make([]slotResult, h.Slots), make([]wireFinding, h.Findings)
 	for _, part := range []any{slots, findings} {
 		if err = binary.Read(r, binary.NativeEndian, part); err != nil {
-			return h, nil, nil, nil, err
+			return fail(err)
 		}
 	}
-	outputs, err = io.ReadAll(r)
+	for _, f := range findings {
+		if f.Slot < -1 || f.Slot >= int32(h.Slots) || f.Kind > uint32(DroppedElement) {
+			return fail(errDamaged)
+		}
+	}
+	size := 0
+	for _, b := range buffers {
+		if b.Writable {
+			size += b.Size
+		}
+	}
+	outputs, err = io.ReadAll(io.LimitReader(r, int64(size)+1))
+	if len(outputs) > size {
+		return fail(errDamaged)
+	}
 	return h, slots, findings, outputs, err
 }
+
+var errDamaged = errors.New("the file is not a result of this version of the worker")

@@ -1,6 +1,7 @@
 package msl
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -25,9 +26,39 @@ var (
 	deniedPragmas  = map[string]bool{"include_alias": true, "omp": true, "redefine_extname": true, "weak": true}
 )
 
-// forbidden rejects compiler extensions that let a shader escape the checker or run code before its kernel. It is not a
-// sandbox: it does not expand macros, so it misses names that a macro pastes together.
+// allowedBuiltin matches the compiler's functions that neither access memory nor call other functions.
+var allowedBuiltin = regexp.MustCompile(`^__builtin_(assume|expect|unreachable|constant_p|is_constant_evaluated|bit_cast|` +
+	`(clz|ctz|ffs|clrsb|popcount|parity|bswap|bitreverse|rotateleft|rotateright|isnan|isinf|isfinite|signbit|inf|nan|huge_val|` +
+	`fabs|copysign|fma|sqrt|floor|ceil|trunc|rint|fmin|fmax)\w*|shufflevector|convertvector|astype|offsetof|add_overflow|` +
+	`sub_overflow|mul_overflow|types_compatible_p)$`)
+
+// ownNames matches the names of the checker and of the compiler's instrumentation.
+var ownNames = regexp.MustCompile(`^(mlxg|MLXG_|__(tsan|ubsan|asan|sanitizer|wrap|real|cxa)_)`)
+
+// reserved rejects names of the checker in the preprocessed text of a shader.
+func (s *Structure) reserved() error {
+	for i, t := range s.Tokens {
+		if t.Kind == Identifier && ownNames.MatchString(t.Text) {
+			return s.ErrorAt(i, "%s is a name of the checker; rename it", t.Text)
+		}
+	}
+	return nil
+}
+
+// forbidden rejects compiler extensions that let a shader escape the checker or run code before its kernel. It does not
+// expand macros, so it misses names that a macro pastes together.
 func (s *Structure) forbidden(items []Item) error {
+	if err := Refused(s); err != nil {
+		return err
+	}
+	if err := s.external(items); err != nil {
+		return err
+	}
+	return s.startCode(items)
+}
+
+// Refused returns an [*Error] for the first word that a shader must not contain, such as asm.
+func Refused(s *Structure) error {
 	for i, t := range s.All {
 		if s.Excluded[i] || t.Kind == Comment {
 			continue
@@ -36,10 +67,7 @@ func (s *Structure) forbidden(items []Item) error {
 			return err
 		}
 	}
-	if err := s.external(items); err != nil {
-		return err
-	}
-	return s.startCode(items)
+	return nil
 }
 
 const externC = "extern \"C\" is allowed for structures and kernels only: a function or variable would share its " +
@@ -89,6 +117,12 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 	switch {
 	case t.Is("asm") || t.Is("__asm") || t.Is("__asm__"):
 		return refuse("Metal has no assembly; remove %s", t.Text)
+	case t.Kind == Identifier && strings.HasPrefix(t.Text, "__builtin_") && !allowedBuiltin.MatchString(t.Text):
+		return refuse("the compiler's function %s is not part of Metal; remove it", t.Text)
+	case t.Kind == Identifier && strings.HasPrefix(strings.TrimLeft(t.Text, "_"), "no_sanitize"):
+		return refuse("the attribute %s is not allowed in a shader; remove it", t.Text)
+	case t.Is("using") && i > 0 && s.All[i-1].Is("["):
+		return refuse("an attribute cannot begin with using in a shader; remove it")
 	case t.Is("__declspec"):
 		return refuse("%s is not part of Metal; remove it", t.Text)
 	case t.Is("extern") && next.Kind == String && t.Directive != 0:

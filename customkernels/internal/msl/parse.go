@@ -53,6 +53,9 @@ func ParseNative(s *Structure) (*File, error) {
 	if err := s.forbidden(items); err != nil {
 		return nil, err
 	}
+	if err := s.reserved(); err != nil {
+		return nil, err
+	}
 	p := parser{Structure: s, items: items, file: &File{Name: s.file}, native: true}
 	if err := p.parse(); err != nil {
 		return nil, err

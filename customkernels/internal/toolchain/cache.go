@@ -164,8 +164,14 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	if err := os.WriteFile(filepath.Join(work, file), []byte(source), 0o600); err != nil {
 		return fmt.Errorf("cache of compiled kernels: %w", err)
 	}
+	if err := (&Toolchain{c}).RefuseExpanded(ctx, work, name, file, source, c.flags()); err != nil {
+		return err
+	}
 	const out = "library.so"
 	if err := c.compile(ctx, work, name, file, out); err != nil {
+		return err
+	}
+	if err := RefuseImports(filepath.Join(work, out), name); err != nil {
 		return err
 	}
 	if err := store(dir, key, ".so", filepath.Join(work, out)); err != nil {

@@ -208,11 +208,11 @@ func noexec(dir string) bool {
 }
 
 // diskWords matches the messages of compilers about disk failures.
-var diskWords = regexp.MustCompile(`No space left on device|Disk quota exceeded|File too large|File size limit exceeded|Read-only file system`)
+var diskWords = regexp.MustCompile(`No space left on device|Disk quota exceeded|Read-only file system`)
 
 // diskFailure returns the part of err about a disk that cannot be written, or nil.
 func diskFailure(err error) error {
-	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EROFS} {
+	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
 		if errors.Is(err, number) {
 			return number
 		}

@@ -44,11 +44,17 @@ func inNamespace(t *testing.T) bool {
 	return false
 }
 
-// mount mounts an empty tmpfs at the folder. With the option "remount" it changes the options of the mounted one.
+// mount mounts an empty tmpfs at the folder. With the option "remount" it changes the options of the mounted one, as soon
+// as the kernel has released the Landlock rules of the last compilation, which refer to removed folders.
 func mount(t *testing.T, dir, options string) {
 	t.Helper()
-	out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	eventually(t, func() bool {
+		out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput()
+		if err != nil {
+			t.Logf("%v\n%s", err, out)
+		}
+		return err == nil
+	})
 	if !strings.HasPrefix(options, "remount") {
 		t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	}
@@ -61,7 +67,7 @@ func TestUnusableDisk(t *testing.T) {
 		return
 	}
 	// If the cache's parent folder holds a file "fill", the compiler fills the disk.
-	c := newStandIn(t, `if [ -e ../../fill ]; then cat /dev/zero >filled 2>/dev/null; fi`)
+	c := newStandIn(t, `if [ -e ../../fill ]; then yes >filled 2>/dev/null; fi`)
 	for _, disk := range []struct {
 		name, options, again string
 		fill                 bool

@@ -1,7 +1,6 @@
 package toolchain
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,11 +10,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/mlxgrad/mlxgrad/customkernels/internal/limited"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/confine"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/internal/cxx"
 	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
@@ -165,7 +163,7 @@ func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string)
 
 // queryVersion returns the first line of the compiler's version.
 func queryVersion(path string, args []string) (string, error) {
-	var out bytes.Buffer
+	var out confine.Output
 	c := &compiler{command: append([]string{path}, args...), path: path}
 	if err := c.run(context.Background(), versionLimit, "", &out, nil, "--version"); err != nil {
 		return "", fmt.Errorf("%s --version: %w", filepath.Base(path), err)
@@ -177,9 +175,12 @@ func queryVersion(path string, args []string) (string, error) {
 // Limits of one run of the compiler. Printing the version takes milliseconds, so only a compiler that hangs reaches its
 // limit.
 var (
-	compilerLimit = limited.Time
+	compilerLimit = confine.Time
 	versionLimit  = time.Minute
 )
+
+// writable holds folders that every compiler writes, for tests.
+var writable []string
 
 // errHangs is the error of a compiler that reached its time limit.
 var errHangs = errors.New("did not end")
@@ -192,12 +193,15 @@ func (c *compiler) run(ctx context.Context, limit time.Duration, dir string, std
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s %w within %v and was stopped",
 		c.path, errHangs, limit))
 	defer cancel()
-	cmd := limited.Command(ctx, c.path, slices.Concat(c.command[1:], args)...)
+	cmd := confine.Compiler(append([]string{c.path}, c.command[1:]...), args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, stdout, stderr
+	cmd.Write = writable
 	if dir != "" {
 		cmd.Env = append(cmd.Env, "TMPDIR="+dir) // a compiler that is killed leaves no files elsewhere
+		cached, _ := folders()                   // which hold precompiled headers
+		cmd.Read, cmd.Write = append(cmd.Read, cached...), append(cmd.Write, dir)
 	}
-	err := cmd.Run()
+	err := cmd.Run(ctx)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -1,7 +1,6 @@
 package toolchain
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/confine"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 )
 
@@ -57,19 +57,19 @@ func (t *Toolchain) Key() string {
 // Run runs the compiler in dir, a work folder of the cache, for a kernel. If the compiler rejects the kernel, the error
 // is a *CompileError. A compiler that runs for ten minutes is killed.
 func (t *Toolchain) Run(ctx context.Context, dir, kernel string, args ...string) error {
-	var output bytes.Buffer
+	var output confine.Output
 	return t.output(t.c.run(ctx, compilerLimit, dir, &output, &output, args...), kernel, &output)
 }
 
 // Preprocess runs the compiler in dir with the arguments of a preprocessor, and writes its output to stdout. If the
 // compiler rejects the text, the error is a *CompileError.
 func (t *Toolchain) Preprocess(ctx context.Context, dir, file string, stdout io.Writer, args ...string) error {
-	var messages bytes.Buffer
+	var messages confine.Output
 	return t.output(t.c.run(ctx, compilerLimit, dir, stdout, &messages, args...), file, &messages)
 }
 
 // output returns the error of a compiler's run that wrote messages.
-func (t *Toolchain) output(err error, kernel string, output *bytes.Buffer) error {
+func (t *Toolchain) output(err error, kernel string, output *confine.Output) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return &CompileError{Kernel: kernel, Compiler: t.String(), Output: output.String()}

@@ -5,7 +5,12 @@
 #include "rule.h"
 #include "traffic.h"
 
-extern "C" char __executable_start[], _end[];
+// The linker places the sections of the shader before the worker's, which begin at these labels.
+extern "C" char __executable_start[], __bss_start[], _end[], checker_text[], checker_data[], checker_bss[];
+extern "C" [[gnu::weak]] char __data_start[];
+asm(".pushsection .text\nchecker_text:\n.popsection\n"
+    ".pushsection .data\nchecker_data:\n.popsection\n"
+    ".pushsection .bss\nchecker_bss:\n.popsection");
 
 namespace checker {
 
@@ -26,15 +31,26 @@ CHECKER_RARE void out_of_bounds_at(int32_t index, uintptr_t address, uint32_t si
   report(f);
 }
 
-// An access outside of the arena: to the thread's own memory, to constants, or out of bounds of any variable.
+[[noreturn]] static void give_up(uint32_t status);
+
+static bool within(uintptr_t address, const char* begin, const char* end) {
+  return address >= uintptr_t(begin) && address < uintptr_t(end);
+}
+
+// An access outside of the arena: to constants and static variables of the shader, or out of bounds of any variable. A
+// write out of bounds may change the worker's own data, so it ends the run.
 CHECKER_RARE void outside_arena(uintptr_t address, uint32_t size, bool write, uint32_t pc) {
   if (!now.running) {
     return;
   }
-  if (address >= uintptr_t(__executable_start) && address < uintptr_t(_end)) {
+  if (write ? within(address, __data_start, checker_data) || within(address, __bss_start, checker_bss)
+            : within(address, __executable_start, _end)) {
     return;
   }
   out_of_bounds_at(-1, address, size, write, pc);
+  if (write) {
+    give_up(crashed);
+  }
 }
 
 // A plain access of one cell that other threads may have accessed.
@@ -72,7 +88,8 @@ CHECKER_FAST void access_cells(slot& s, uint64_t offset, uint64_t size, uint32_t
 // The slow path: an access of any size, with traffic and pending writes.
 template <bool write, bool atomic>
 CHECKER_FAST void access(uintptr_t address, uint64_t size, uint32_t pc) {
-  if (address - now.workspace < mlxg::workspace_size) {
+  const slot& stacks = now.slots[max_slots];
+  if (address - stacks.start < stacks.free) {
     return;
   }
   const uintptr_t d = address - now.arena;
@@ -149,6 +166,7 @@ CHECKER_FAST void plain(void* p, uint32_t pc) {
 }  // namespace checker
 
 #define CHECKER_PC uint32_t(reinterpret_cast<uintptr_t>(__builtin_return_address(0)))
+#define CHECKER_OF_SHADER (reinterpret_cast<uintptr_t>(__builtin_return_address(0)) < uintptr_t(checker_text))
 
 extern "C" {
 
@@ -206,6 +224,8 @@ void __tsan_write_range(void* p, uintptr_t size) {
 }
 
 // ---- copies, for which compilers call the C library ----
+//
+// The worker's own copies are not checked.
 
 void* __real_memcpy(void*, const void*, size_t);
 void* __real_memmove(void*, const void*, size_t);
@@ -213,7 +233,7 @@ void* __real_memset(void*, int, size_t);
 
 #define CHECKER_COPY(NAME, REAL)                                        \
   void* NAME(void* to, const void* from, size_t size) {                 \
-    if (checker::now.running && size) {                                 \
+    if (checker::now.running && size && CHECKER_OF_SHADER) {            \
       checker::access<false, false>(uintptr_t(from), size, CHECKER_PC); \
       checker::access<true, false>(uintptr_t(to), size, CHECKER_PC);    \
     }                                                                   \
@@ -226,7 +246,7 @@ CHECKER_COPY(__tsan_memmove, __real_memmove)
 #undef CHECKER_COPY
 #define CHECKER_SET(NAME)                                            \
   void* NAME(void* to, int value, size_t size) {                     \
-    if (checker::now.running && size)                                \
+    if (checker::now.running && size && CHECKER_OF_SHADER)           \
       checker::access<true, false>(uintptr_t(to), size, CHECKER_PC); \
     return __real_memset(to, value, size);                           \
   }

@@ -2,6 +2,7 @@
 #ifndef CHECKER_LAUNCH_H
 #define CHECKER_LAUNCH_H
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,8 +18,7 @@ void* mlxg_checked_address[checker::max_slots];
 namespace checker {
 
 static launch_header header;
-static int launch_file;
-static const unsigned char* file;  // launch_file, mapped
+static const unsigned char* file;  // the launch file, mapped
 static uint32_t groups[3];
 static uint64_t group_count;
 
@@ -189,8 +189,9 @@ static uintptr_t stack_of(uint32_t thread) {
 static void make_fibers(uint32_t threads) {
   using namespace mlxg;
   slot& s = now.slots[max_slots];
-  s.start = now.workspace = now.arena + arena_span;
-  s.free = workspace_size - widest + 1;
+  now.workspace = now.arena + arena_span;
+  s.start = now.workspace + offsetof(control, groups);
+  s.free = now.workspace + workspace_size - s.start - widest + 1;
   fibers = reinterpret_cast<control*>(now.workspace);
   if (mprotect(fibers, round_up(sizeof(control)), PROT_READ | PROT_WRITE) != 0) {
     fail("no memory for the stacks");

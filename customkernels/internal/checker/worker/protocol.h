@@ -9,6 +9,9 @@ namespace checker {
 constexpr uint32_t magic = 0x4b43474d;
 constexpr uint32_t version = 4;
 
+// The descriptors of the two files.
+constexpr int launch_file = 3, result_file = 4;
+
 // ---- the launch: this, the buffers, then their contents ----
 
 struct launch_header {

@@ -1,8 +1,6 @@
 // The worker runs one launch of one shader under the checker. It is a separate process, so that a crash or an endless
-// loop of the shader does not affect the caller. The files LAUNCH and RESULT have the layout of protocol.h.
-//
-//   worker LAUNCH RESULT
-#include <fcntl.h>
+// loop of the shader does not affect the caller. It finds the launch and writes the result as open files, with the
+// layout of protocol.h.
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -10,12 +8,12 @@
 #include <time.h>
 #include <ucontext.h>
 
+#include "confine.h"
 #include "expected.h"
 #include "unwritten.h"
 
 namespace checker {
 
-static int result_file;
 static result_header result;
 static slot_result slot_results[max_slots];
 static unsigned char* first_outputs[max_slots];
@@ -240,15 +238,14 @@ static void run_all() {
   }
 }
 
-static void open_files(char** argv) {
-  result_file = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  launch_file = open(argv[1], O_RDONLY);
+// Reads the launch and confines the process. It runs before the initializers of the shader's variables.
+[[gnu::constructor(101)]] static void begin() {
   struct stat s;
-  if (result_file < 0 || launch_file < 0 || fstat(launch_file, &s) != 0) {
+  if (fstat(launch_file, &s) != 0 || size_t(s.st_size) < sizeof header) {
     _exit(2);
   }
   void* p = mmap(nullptr, size_t(s.st_size), PROT_READ, MAP_PRIVATE, launch_file, 0);
-  if (p == MAP_FAILED || size_t(s.st_size) < sizeof header) {
+  if (p == MAP_FAILED) {
     _exit(2);
   }
   file = static_cast<const unsigned char*>(p);
@@ -256,10 +253,12 @@ static void open_files(char** argv) {
   if (header.magic != magic || header.version != version) {
     _exit(2);
   }
+  now.slots[max_slots].free = ~uint64_t(0);  // before the launch, no access is checked
+  limit_resources();
+  refuse_system_calls();
 }
 
-static int run(char** argv) {
-  open_files(argv);
+static int run() {
   began = clock_now();
   if (uintptr_t(_end) >= pc_mask) {
     fail("the program's addresses are too large for the shadow records");
@@ -294,9 +293,6 @@ static int run(char** argv) {
 
 }  // namespace checker
 
-int main(int argc, char** argv) {
-  if (argc != 3) {
-    return 2;
-  }
-  return checker::run(argv);
+int main() {
+  return checker::run();
 }
