@@ -243,6 +243,9 @@ func bugProblems(findings []sanitizer.Finding, file string, marks []bugMark) (pr
 			return m.kind == kind && m.line == line && slices.Contains(roles, m.role)
 		})
 	}
+	if len(findings) > 1 {
+		fail("%d findings for one cause", len(findings))
+	}
 	for _, f := range findings {
 		known := marked(f.Kind, f.Site.Line, "want", "also", "allow") &&
 			(f.Other.Line == 0 || marked(f.Kind, f.Other.Line, "want", "also", "allow"))
@@ -259,7 +262,7 @@ func bugProblems(findings []sanitizer.Finding, file string, marks []bugMark) (pr
 		}
 		found := slices.ContainsFunc(findings, func(f sanitizer.Finding) bool {
 			return f.Kind == m.kind && (m.role == "path" && slices.ContainsFunc(f.Path, at) ||
-				m.role != "path" && (at(f.Site) || at(f.Other)))
+				m.role != "path" && (at(f.Site) || at(f.Other) || slices.ContainsFunc(f.More, at)))
 		})
 		if !found && m.role != "allow" {
 			fail("not found: %s at line %d", m.kind, m.line)

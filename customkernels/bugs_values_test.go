@@ -76,7 +76,15 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 		}
 		return bins
 	}),
-	"in_place_device_memory": ofX(func(x []float64) []float64 { return doubled(reversed(x)) }),
+	"in_place_device_memory":   ofX(func(x []float64) []float64 { return doubled(reversed(x)) }),
+	"index_overflow":           ofX(func(x []float64) []float64 { return x }),
+	"last_simdgroup_dropped":   ofX(total),
+	"thread_array_underrun":    ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(4 - i%4) }) }),
+	"thread_member_overrun":    ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
+	"uninitialized_comparison": ofX(func(x []float64) []float64 { return make([]float64, len(x)) }),
+	"uninitialized_minimum":    ofX(rowsOf(16, func(x []float64) []float64 { return []float64{slices.Min(x)} })),
+	"write_after_read":         ofX(doubled),
+	"wrong_value":              ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return 2*x[i] + 1 }) }),
 	"index_wraps_around": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i/2+i%2*32] })
 	}),

@@ -16,7 +16,7 @@ func (k *Kernel) Arguments(s launchspec.Spec, seed uint64) (Launch, []*mlxc.Arra
 	}
 	l := Launch{
 		Grid: launch.Grid, Threadgroup: launch.Threadgroup, Template: fromTemplate(launch.Template),
-		InitValue: launch.InitValue, Undefined: launch.Undefined,
+		InitValue: launch.InitValue, Undefined: launch.Undefined, Expected: launch.Expected,
 	}
 	for _, o := range launch.Outputs {
 		l.Outputs = append(l.Outputs, mlxc.Output{Shape: o.Shape, DType: mlxc.DType(o.DType)})
@@ -47,7 +47,9 @@ func fromTemplate(args []sanitizer.TemplateArg) []mlxc.TemplateArg {
 
 // toLaunch converts a launch without the data of in-out buffers.
 func toLaunch(l Launch) sanitizer.Launch {
-	d := sanitizer.Launch{Grid: l.Grid, Threadgroup: l.Threadgroup, InitValue: l.InitValue, Undefined: l.Undefined}
+	d := sanitizer.Launch{
+		Grid: l.Grid, Threadgroup: l.Threadgroup, InitValue: l.InitValue, Undefined: l.Undefined, Expected: l.Expected,
+	}
 	if len(l.Template) > 0 {
 		d.Template = make([]sanitizer.TemplateArg, len(l.Template))
 	}

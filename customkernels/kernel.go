@@ -91,6 +91,8 @@ type Launch struct {
 	// InOut holds the content before the launch of outputs that the kernel also reads, by name, in the output's shape
 	// and dtype. MLX's custom kernels have no such outputs, so only Sanitize runs these launches.
 	InOut map[string]*mlxc.Array
+	// Expected holds the values of outputs after the launch, by name. Only Sanitize reads it.
+	Expected map[string]sanitizer.Expected
 }
 
 var launchCount atomic.Uint64

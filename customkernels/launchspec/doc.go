@@ -14,6 +14,7 @@
 //	grid=X[,Y[,Z]]         threads along each axis; required
 //	threadgroup=X[,Y[,Z]]  threads of a threadgroup along each axis; required
 //	init=NUMBER            initial value of every output; without it the outputs are undefined
+//	seeds=N                N launches, whose random inputs have consecutive seeds
 //	NAME=DTYPE             template argument for a type parameter
 //	NAME=INTEGER           template argument for a number, or function constant
 //	NAME=true|false        template argument for a bool, or function constant
@@ -24,6 +25,8 @@
 //	                       output whose elements the kernel may leave undefined
 //	NAME=inout:DTYPE[SHAPE]:FILL
 //	                       output that the kernel also reads, with its initial content
+//	NAME=out:DTYPE[SHAPE]:expect=VALUES[:within=TOLERANCE]
+//	                       output with its values after the launch; also for undefined: and inout:
 //	NAME=DTYPE[SHAPE]      input with the default fill of its dtype
 //	NAME=DTYPE[SHAPE]:FILL input
 //	NAME=DTYPE:NUMBER      input without axes, for a "constant T&"
@@ -39,4 +42,17 @@
 //	ones       1 everywhere
 //	V          the number V everywhere
 //	V,V,…      one number for each element
+//
+// VALUES is a number for all elements, one number for each, @FILE, or an expression. FILE lies in the folder of the
+// shader and holds numbers separated by spaces and lines. The expression has Go's syntax, without spaces. It computes
+// element i from the inputs and from the initial content of inout: buffers:
+//
+//	2*x[i]+1
+//	where(i%4==0,x[i],0)
+//	sum(k,0,16,a[i/8*16+k]*b[k*8+i%8])
+//
+// Integers divide as in C++. The functions are abs, ceil, cos, erf, exp, float, floor, log, max, min, pow, round, sin,
+// sqrt, tan, tanh and trunc, where(condition,a,b), and the reductions sum(k,low,high,term) and
+// greatest(k,low,high,term), with low ≤ k < high. TOLERANCE bounds the errors relative to the greatest expected
+// magnitude; package sanitizer documents its default.
 package launchspec

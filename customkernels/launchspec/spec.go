@@ -26,6 +26,10 @@ type Spec struct {
 	Inputs []Input
 	// InOut are the initial contents of outputs that the kernel also reads.
 	InOut []Input
+	// Expected are the expectations about outputs. [Spec.ReadFiles] reads those in files.
+	Expected []Expectation
+	// Seeds is the number of launches with different random inputs, of consecutive seeds. 0 means 1.
+	Seeds int
 	// ThreadgroupSizes are the numbers of elements of threadgroup arguments, by name.
 	ThreadgroupSizes map[string]int
 }
@@ -229,6 +233,25 @@ func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []s
 			l.InOut = map[string]sanitizer.Array{}
 		}
 		l.InOut[in.Name] = in.Array(seed)
+	}
+	if len(s.Expected) == 0 {
+		return l, inputs, nil
+	}
+	buffers := map[string]operand{}
+	for i, name := range k.Inputs() {
+		buffers[name] = operandOf(inputs[i])
+	}
+	for name, a := range l.InOut {
+		buffers[name] = operandOf(a)
+	}
+	l.Expected = map[string]sanitizer.Expected{}
+	for _, e := range s.Expected {
+		output := l.Outputs[slices.Index(k.Outputs(), e.Output)]
+		values, err := e.of(sanitizer.Array{Shape: output.Shape}.Size(), buffers)
+		if err != nil {
+			return fail("%w", err)
+		}
+		l.Expected[e.Output] = values
 	}
 	return l, inputs, nil
 }

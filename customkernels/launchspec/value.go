@@ -15,6 +15,9 @@ import (
 // maxElements bounds the arrays of a description, which may come from an untrusted file.
 const maxElements = 1 << 28
 
+// maxSeeds bounds the launches of a description.
+const maxSeeds = 1000
+
 var nameSyntax = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // kernelSyntax matches the name of a kernel, which [[host_name("…")]] may choose freely.
@@ -31,6 +34,12 @@ func (s *Spec) set(name, value string) (err error) {
 	case "threadgroup":
 		s.Launch.Threadgroup, err = parseAxes(value)
 		return err
+	case "seeds":
+		s.Seeds, err = strconv.Atoi(value)
+		if err != nil || s.Seeds < 1 || s.Seeds > maxSeeds {
+			return fmt.Errorf("%q is not a number of seeds: write an integer from 1 to %d", value, maxSeeds)
+		}
+		return nil
 	case "init":
 		v, err := strconv.ParseFloat(value, 32)
 		if err != nil {
@@ -56,15 +65,23 @@ func (s *Spec) set(name, value string) (err error) {
 		s.ThreadgroupSizes[name] = elements
 		return nil
 	case "inout":
+		array, err := s.expect(name, array)
+		if err != nil {
+			return err
+		}
 		in, err := parseInput(name, array)
 		s.InOut = append(s.InOut, in)
 		s.addOutput(in)
 		return err
 	case "out", "undefined":
+		array, err := s.expect(name, array)
+		if err != nil {
+			return err
+		}
 		out, fill, err := parseArray(array)
 		if err == nil && fill != "" {
-			err = errors.New("an output has no values: write NAME=out:DTYPE[SHAPE], and init=NUMBER for the initial " +
-				"value of all outputs")
+			err = errors.New("an output has no values: write NAME=out:DTYPE[SHAPE], init=NUMBER for the initial value of " +
+				"all outputs, and :expect=VALUES for the values after the launch")
 		}
 		if kind == "undefined" {
 			s.Launch.Undefined = append(s.Launch.Undefined, name)
@@ -84,6 +101,17 @@ func (s *Spec) set(name, value string) (err error) {
 	}
 	s.Inputs = append(s.Inputs, in)
 	return err
+}
+
+// expect adds the expectation about an output, and returns the rest of its setting.
+func (s *Spec) expect(output, setting string) (rest string, err error) {
+	rest, text, ok := strings.Cut(setting, ":expect=")
+	if !ok {
+		return setting, nil
+	}
+	e, err := parseExpectation(output, text)
+	s.Expected = append(s.Expected, e)
+	return rest, err
 }
 
 // expressionSyntax matches a template argument in Metal's words: a type, function or enumerator.

@@ -153,10 +153,10 @@ func attempts(t *testing.T) []attempt {
 
 // kernel returns a function that checks a kernel with a body and declarations, and returns the error or the findings.
 func kernel(body, declarations string) func(t *testing.T) string {
-	return func(t *testing.T) string { return check(t, t.Context(), body, declarations) }
+	return func(t *testing.T) string { return checkBody(t, t.Context(), body, declarations) }
 }
 
-func check(t *testing.T, ctx context.Context, body, declarations string) string {
+func checkBody(t *testing.T, ctx context.Context, body, declarations string) string {
 	t.Helper()
 	text := "#include <metal_stdlib>\nusing namespace metal;\n" + declarations + "\nkernel void k(device const float* x, device " +
 		"float* y, uint i [[thread_position_in_grid]]) { " + body + " }\n"
@@ -180,7 +180,7 @@ func check(t *testing.T, ctx context.Context, body, declarations string) string 
 func templateBomb(t *testing.T) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	return check(t, ctx, "y[i] = B<40, 0>::v;", "template <int d, long n> struct B { enum : long { v = B<d - 1, 2 * n>::v + B<d - 1, "+
+	return checkBody(t, ctx, "y[i] = B<40, 0>::v;", "template <int d, long n> struct B { enum : long { v = B<d - 1, 2 * n>::v + B<d - 1, "+
 		"2 * n + 1>::v }; };\ntemplate <long n> struct B<0, n> { enum : long { v = n }; };")
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checker"
@@ -22,6 +21,8 @@ var findingKinds = map[checker.Kind]FindingKind{
 	checker.BarrierAfterExit: FindingBarrierAfterExit, checker.DivergentReduction: FindingDivergentReduction,
 	checker.NeverRead: FindingNeverRead, checker.Misaligned: FindingMisaligned, checker.Shift: FindingShift,
 	checker.UnwrittenOutput: FindingUnwrittenOutput, checker.DroppedElement: FindingDroppedElement,
+	checker.OutOfOwn: FindingOutOfBounds, checker.Overflow: FindingOverflow,
+	checker.WriteAfterRead: FindingWriteAfterRead,
 }
 
 // scheduleName returns the name of an order of threads in reports.
@@ -55,42 +56,7 @@ func (s *checkerRun) findings(r *checker.Result, c Config) []Finding {
 			list = append(list, f)
 		}
 	}
-	list = slices.DeleteFunc(list, func(f Finding) bool { return followsFrom(f, list) })
-	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) })
-	return list
-}
-
-// followsFrom reports whether f is a consequence of another finding of the list. A race may cause a read of undefined
-// values, or a write that no thread reads, in the same buffer and line. An access out of bounds may cause a crash of
-// the same thread.
-func followsFrom(f Finding, list []Finding) bool {
-	site, other := f.Site.line(), f.Other.line()
-	conflict := func(o Finding) bool { return o.Kind == FindingRace || o.Kind == FindingFence }
-	switch f.Kind {
-	case FindingLockstep, FindingSameValueWrite:
-		// The other finding is the general case: threads of other simdgroups, or other values.
-		return slices.ContainsFunc(list, func(o Finding) bool {
-			return conflict(o) && o.Buffer == f.Buffer &&
-				(o.Site.line() == site && o.Other.line() == other || o.Site.line() == other && o.Other.line() == site)
-		})
-	case FindingCrash:
-		return slices.ContainsFunc(list,
-			func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
-	case FindingUnwrittenOutput: // the store went to another address, or threads did not reach it
-		return slices.ContainsFunc(list, func(o Finding) bool {
-			switch o.Kind {
-			case FindingOutOfBounds, FindingDivergentBarrier, FindingDeadlock, FindingCrash, FindingTimeout:
-				return true
-			}
-			return conflict(o) && o.Buffer == f.Buffer
-		})
-	case FindingUninitializedRead, FindingNeverRead, FindingDroppedElement:
-		return slices.ContainsFunc(list, func(o Finding) bool {
-			return (conflict(o) || o.Kind == FindingLockstep) && o.Buffer == f.Buffer &&
-				(o.Site.line() == site || o.Other.line() == site)
-		})
-	}
-	return false
+	return causes(list)
 }
 
 func (s *checkerRun) finding(r *checker.Result, w checker.Finding, c Config) Finding {
@@ -109,6 +75,10 @@ func (s *checkerRun) finding(r *checker.Result, w checker.Finding, c Config) Fin
 	if w.Slot >= 0 && w.Slot < len(s.names) {
 		f.Buffer = s.names[w.Slot]
 		f.Element = elementAt(r.Slots[w.Slot], w.Offset)
+	}
+	if w.Kind == checker.OutOfOwn {
+		f.Buffer = w.Variable
+		f.Element = elementAt(checker.Slot{Element: w.Size}, w.Offset)
 	}
 	if f.Kind != FindingUnwrittenOutput {
 		f.Threads[0] = s.thread(w.Group, w.Thread)
@@ -267,6 +237,8 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return pair + ", in either order: put threadgroup_barrier(mem_flags::" + flag + ") between them"
 	case FindingFence:
 		return pair + ", and the flags of the barrier between them omit this memory: add mem_flags::" + flag
+	case FindingWriteAfterRead:
+		return pair + " before a barrier whose flags omit this memory: add mem_flags::" + flag
 	case FindingLockstep:
 		return pair + ", ordered only if the lanes of a simdgroup execute in lockstep: put " +
 			"simdgroup_barrier(mem_flags::" + flag + ") between them"
@@ -297,6 +269,10 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return fmt.Sprintf("a SIMD reduction without %v: let all lanes of the simdgroup execute the call, with "+
 			"a neutral value in the lanes that have none", b)
 	case FindingOutOfBounds:
+		if w.Kind == checker.OutOfOwn {
+			return fmt.Sprintf("%v %s %d bytes of its own variable%s, which has %d, at offset %d: check the index",
+				a, verb[w.Write], w.Size, optional(w.Variable), w.Detail, w.Offset)
+		}
 		if w.ArraySize > 0 {
 			return fmt.Sprintf("%v accesses element %d of an array or vector of size %d: check the index",
 				a, w.Index, w.ArraySize)
@@ -328,14 +304,21 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return fmt.Sprintf("%v writes %s, and no thread reads it: a reduction that should read it omits elements",
 			a, element)
 	case FindingDroppedElement:
-		return fmt.Sprintf("%v writes %s, and the tree reduction that follows halves an odd width and omits it: "+
-			"continue with (width + 1) / 2 while width is above 1, or begin with a power of two", a, element)
+		return fmt.Sprintf("%v writes %s, and the reduction that follows omits it: let the last step read the values of all "+
+			"simdgroups; in a tree over an odd width, continue with (width + 1) / 2", a, element)
 	case FindingMisaligned:
 		if f.Buffer == "" {
 			element = fmt.Sprintf("address %#x", w.Address)
 		}
 		return fmt.Sprintf("%v accesses %s as a type with an alignment of %d bytes, and the address is not aligned: "+
 			"use a packed vector, or an aligned address", a, element, w.Detail)
+	case FindingOverflow:
+		if w.Detail == 0 {
+			return fmt.Sprintf("%v computes an index that does not fit 32 bits and wraps around: compute it in ulong or "+
+				"size_t", a)
+		}
+		return fmt.Sprintf("%v computes a signed integer that does not fit its type, which C++ leaves undefined: "+
+			"compute in a wider or an unsigned type", a)
 	case FindingShift:
 		return fmt.Sprintf("%v shifts a number of %d bits by %d: Metal uses the lower bits of the count, and C++ and "+
 			"CUDA leave the result undefined, so handle this case separately", a, w.Detail, w.Offset)
@@ -349,6 +332,14 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return fmt.Sprintf("%v was still running here at the time limit: check the condition of the loop", a)
 	}
 	return crashMessage(a, w)
+}
+
+// optional returns a space and the name, or "" without a name.
+func optional(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " " + name
 }
 
 // otherPlace returns Other for messages: only the line if it is in the same file as Site.

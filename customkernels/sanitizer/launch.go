@@ -17,6 +17,10 @@ type Array struct {
 	Data  []byte
 }
 
+// Values returns the elements as numbers. Elements of complex64 are their real parts, and integers above 2⁵³ are
+// rounded.
+func (a Array) Values() []float64 { return a.DType.values(a.Data) }
+
 // Size returns the number of elements.
 func (a Array) Size() int { return sizeOf(a.Shape) }
 
@@ -74,6 +78,9 @@ type Launch struct {
 	// InOut holds the content before the launch of outputs that the kernel also reads, by name, in the output's shape
 	// and dtype.
 	InOut map[string]Array
+	// Expected holds the values of outputs after the launch, by name. Other values are a FindingWrongValue, unless
+	// another error explains them.
+	Expected map[string]Expected
 }
 
 // Kernel is a kernel function of a shader file. Any number of goroutines may use it.

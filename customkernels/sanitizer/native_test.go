@@ -37,6 +37,11 @@ kernel void shapes(device const float* x, constant int* x_shape, threadgroup flo
   threadgroup_barrier(mem_flags::mem_threadgroup);
   y[i] = g + p[1] + sum(v);
 }
+struct tagged { float value; };
+template <> struct _numeric_limits_impl<tagged> { static constexpr tagged max() { return {7}; } };
+kernel void largest(device float* y, uint i [[thread_position_in_grid]]) {
+  y[i] = numeric_limits<tagged>::max().value + (numeric_limits<int>::max() == INT_MAX);
+}
 `
 
 func loadNative(t *testing.T, text string, o NativeOptions) *Library {
@@ -81,13 +86,14 @@ func sanitizeNative(t *testing.T, lib *Library, name string, template []Template
 
 func TestNativeKernels(t *testing.T) {
 	lib := loadNative(t, native, NativeOptions{Define: []string{"TWICE"}})
-	require.Equal(t, []string{"twice", "apply_negated", "textured", "shapes"}, lib.Names())
+	require.Equal(t, []string{"twice", "apply_negated", "textured", "shapes", "largest"}, lib.Names())
 	require.ErrorContains(t, lib.Problem("textured"), "f.metal:16:22: texture arguments are not supported")
 	require.NoError(t, lib.Problem("twice"))
 	require.Equal(t, []string{
 		"// launch: twice grid=1 threadgroup=1 x=float32[4096]:zeros y=inout:float32[4096]:zeros",
 		"// launch: apply_negated grid=1 threadgroup=1 x=float32[4096]:zeros y=inout:float32[4096]:zeros",
 		"// launch: shapes grid=1 threadgroup=1 x=float32[4096]:zeros x_shape=int32[4096]:zeros y=inout:float32[4096]:zeros p=threadgroup:1024",
+		"// launch: largest grid=1 threadgroup=1 y=inout:float32[4096]:zeros",
 	}, lib.Drafts())
 	require.NotContains(t, loadNative(t, native, NativeOptions{}).Names(), "twice")
 
@@ -100,6 +106,8 @@ func TestNativeKernels(t *testing.T) {
 	shape := Array{DType: Int32, Shape: []int{1}, Data: Int32.Append(nil, 40)}
 	_, y = sanitizeNative(t, lib, "shapes", nil, []Option{shader.ThreadgroupSize("p", 2), shader.GivenBuffer("x_shape")}, floats(7, 2), shape)
 	require.Equal(t, []float32{50, 50}, y)
+	_, y = sanitizeNative(t, lib, "largest", nil, nil)
+	require.Equal(t, []float32{8, 8}, y)
 }
 
 func TestInvalidNativeLaunches(t *testing.T) {

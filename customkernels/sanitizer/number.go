@@ -41,3 +41,55 @@ func (d DType) Append(data []byte, v float64) []byte {
 	}
 	return data
 }
+
+// values returns the elements of data as numbers. Elements of complex64 are their real parts.
+func (d DType) values(data []byte) []float64 {
+	order := binary.NativeEndian
+	list := make([]float64, 0, len(data)/max(d.Size(), 1))
+	for ; len(data) >= d.Size() && d.Size() > 0; data = data[d.Size():] {
+		var v float64
+		switch d {
+		case Bool, Uint8:
+			v = float64(data[0])
+		case Int8:
+			v = float64(int8(data[0]))
+		case Uint16:
+			v = float64(order.Uint16(data))
+		case Int16:
+			v = float64(int16(order.Uint16(data)))
+		case Uint32:
+			v = float64(order.Uint32(data))
+		case Int32:
+			v = float64(int32(order.Uint32(data)))
+		case Uint64:
+			v = float64(order.Uint64(data))
+		case Int64:
+			v = float64(int64(order.Uint64(data)))
+		case Float16:
+			v = float64(float16.Frombits(order.Uint16(data)).Float32())
+		case BFloat16:
+			v = float64(bfloat16.FromBits(order.Uint16(data)).Float32())
+		case Float32, Complex64:
+			v = float64(math.Float32frombits(order.Uint32(data)))
+		case Float64:
+			v = math.Float64frombits(order.Uint64(data))
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// epsilon returns the distance from 1 to the next greater number of a floating-point dtype, and 0 for another dtype.
+func (d DType) epsilon() float64 {
+	switch d {
+	case Float16:
+		return 0x1p-10
+	case BFloat16:
+		return 0x1p-7
+	case Float32, Complex64:
+		return 0x1p-23
+	case Float64:
+		return 0x1p-52
+	}
+	return 0
+}

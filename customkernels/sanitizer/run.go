@@ -127,14 +127,15 @@ func (s *checkerRun) outputBuffer(i int) checker.Buffer {
 var vectorName = regexp.MustCompile(`^(packed_)?[a-z]+([234])$`)
 
 // padding returns the largest number of consecutive bytes that may be padding in an output of this element type: the
-// fourth lane of a vector of three, or 15 bytes in a structure, because Metal's widest alignment is 16.
+// fourth lane of a vector of three, or 15 bytes in a structure, because Metal's widest alignment is 16. A buffer of bytes
+// or of void holds the numbers that the launch describes.
 func (s *checkerRun) padding(element string, b checker.Buffer) int {
 	for _, t := range s.types {
 		if t.name == element {
 			element = t.text
 		}
 	}
-	if dtypeOf(element) != Invalid || strings.HasPrefix(element, "atomic") {
+	if dtypeOf(element) != Invalid || element == "void" || element == "char" || strings.HasPrefix(element, "atomic") {
 		return 0
 	}
 	switch m := vectorName.FindStringSubmatch(element); {
@@ -215,14 +216,15 @@ func (s *checkerRun) run(ctx context.Context, c Config) (*Report, error) {
 	if err != nil {
 		return nil, s.kernel.loaded.MapCompilerError(s.text, err)
 	}
-	result, err := program.Run(ctx, checker.Launch{
+	launch := checker.Launch{
 		Grid: s.launch.Grid, Threadgroup: s.launch.Threadgroup, Buffers: s.buffers,
 		Schedules: c.Schedules, Seed: c.Seed, Timeout: c.Timeout,
 		Located: func(line int) bool {
 			_, ok := s.kernel.loaded.Locate(s.text, line-translate.HostLineShift, 0)
 			return ok
 		},
-	})
+	}
+	result, err := program.Run(ctx, launch)
 	if err != nil {
 		return nil, err
 	}
@@ -250,6 +252,13 @@ func (s *checkerRun) run(ctx context.Context, c Config) (*Report, error) {
 		})
 	}
 	r.Findings = s.findings(result, c)
+	if len(r.Errors()) == 0 {
+		wrong, err := s.wrongValues(ctx, program, launch, result, c)
+		if err != nil {
+			return nil, err
+		}
+		r.Findings = explainWrongValues(wrong, r.Findings)
+	}
 	if d := result.Difference; d != nil {
 		f := s.orderDependent(result, c)
 		r.Difference = fmt.Sprintf("%s[%d] %s", f.Buffer, f.Element, f.Schedule)

@@ -35,15 +35,19 @@ const (
 	FindingMisaligned        FindingKind = "misaligned"         // a pointer that is not aligned to its type
 	FindingUninitializedRead FindingKind = "uninitialized-read" // a read of a value that no thread has written
 	FindingUnwrittenOutput   FindingKind = "unwritten-output"   // an output with elements that no thread writes
-	FindingDroppedElement    FindingKind = "dropped-element"    // an odd element that a tree reduction omits
+	FindingDroppedElement    FindingKind = "dropped-element"    // a value that a reduction omits
+	FindingOverflow          FindingKind = "overflow"           // integer arithmetic that wraps around
 	FindingDeadlock          FindingKind = "deadlock"           // a thread that waits in a loop for another thread
 	FindingLimit             FindingKind = "limit"              // more threads or memory than a GPU has
 	FindingCrash             FindingKind = "crash"              // a fault: division by zero, stack overflow
 	FindingTimeout           FindingKind = "timeout"            // the launch did not end in time
 	FindingAddressSpace      FindingKind = "address-space"      // memory of one address space used as another's
+	FindingPositionType      FindingKind = "position-type"      // types of thread positions that do not match
+	FindingWrongValue        FindingKind = "wrong-value"        // an output element that is not the expected one
 	FindingAmbiguous         FindingKind = "ambiguous-call"     // a Metal call with arguments of different types
 
 	FindingLockstep           FindingKind = "lockstep"            // correct only if lanes execute in lockstep
+	FindingWriteAfterRead     FindingKind = "write-after-read"    // a barrier, whose flags omit the memory, between read and write
 	FindingSameValueWrite     FindingKind = "same-value-write"    // unordered writes of the same value
 	FindingBarrierAfterExit   FindingKind = "barrier-after-exit"  // a barrier after some threads have returned
 	FindingDivergentReduction FindingKind = "divergent-reduction" // a SIMD reduction with inactive lanes
@@ -66,14 +70,18 @@ var kinds = []struct {
 	{FindingMisaligned, "A pointer is not aligned to its type."},
 	{FindingUninitializedRead, "A thread reads a value that no thread has written."},
 	{FindingUnwrittenOutput, "An output has elements that no thread writes."},
-	{FindingDroppedElement, "A tree reduction omits an odd element."},
+	{FindingDroppedElement, "A reduction omits a value."},
+	{FindingOverflow, "Integer arithmetic overflows."},
 	{FindingDeadlock, "A thread waits in a loop for another thread."},
 	{FindingLimit, "The launch exceeds a limit of GPUs."},
 	{FindingCrash, "The kernel crashed."},
 	{FindingTimeout, "The launch did not end in time."},
 	{FindingAddressSpace, "Memory of one address space is used as that of another."},
+	{FindingPositionType, "The types of thread positions do not match."},
+	{FindingWrongValue, "An output has other values than expected."},
 	{FindingAmbiguous, "A call of a Metal function is ambiguous."},
 	{FindingLockstep, "The order of two accesses depends on lanes that execute in lockstep."},
+	{FindingWriteAfterRead, "The flags of the barrier between a read and a later write omit their memory."},
 	{FindingSameValueWrite, "Several threads write the same value to one element without order."},
 	{FindingBarrierAfterExit, "Threads wait at a barrier after others have returned."},
 	{FindingDivergentReduction, "Only some lanes of a simdgroup execute a SIMD reduction."},
@@ -113,7 +121,7 @@ const (
 // Severity returns the severity of findings of the kind.
 func (k FindingKind) Severity() Severity {
 	switch k {
-	case FindingLockstep, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead,
+	case FindingLockstep, FindingWriteAfterRead, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction, FindingNeverRead,
 		FindingOrderDependent, FindingShift:
 		return SeverityPortability
 	}
@@ -153,6 +161,8 @@ type Finding struct {
 	Path []Site
 	// Other is the place of the other access or barrier. Its Line is 0 if there is none.
 	Other Site
+	// More holds further places of the same cause, such as the other reads before a missing barrier.
+	More []Site
 	// Buffer is the name of the buffer or threadgroup variable, or empty. Element is the index in it. It may be out of
 	// bounds.
 	Buffer  string
@@ -265,6 +275,9 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Arr
 	if err := k.checkData(l, inputs); err != nil {
 		return nil, err
 	}
+	if err := k.checkExpected(l); err != nil {
+		return nil, err
+	}
 	s, err := k.newRun(l, inputs)
 	if err != nil {
 		return nil, err
@@ -291,6 +304,6 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Arr
 		unsupported = append(unsupported, reason)
 	}
 	r.UnsupportedByMLX, r.AddressSpacesSkipped = strings.Join(unsupported, "; "), spaces.skipped
-	r.Findings = append(slices.Clone(spaces.findings), r.Findings...)
+	r.Findings = slices.Concat(k.positionTypes(), spaces.findings, r.Findings)
 	return r, nil
 }

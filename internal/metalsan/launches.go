@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -105,34 +106,23 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 			continue
 		}
 		described[k.Name()] = true
-		launch, inputs, err := spec.Arguments(k, seed)
-		if err != nil {
+		if err := spec.ReadFiles(files, filepath.Dir(file)); err != nil {
 			fail(err, from, spec.Line)
 			continue
 		}
-		launch.Template = lib.template(launch)
-		c.List = append(c.List, Launch{
-			Kernel: k.Name(), File: file, Label: fmt.Sprintf("described at line %d%s", spec.Line, place),
-			Described: sanitizer.Site{File: from, Line: spec.Line, Column: 1},
-			Grid:      launch.Grid, Threadgroup: launch.Threadgroup,
-			Sanitize: func(ctx context.Context, config sanitizer.Config) (*sanitizer.Report, error) {
-				return k.Sanitize(ctx, launch, config, inputs...)
-			},
-			Source: func() (string, error) {
-				if _, isPython := lib.(pythonSource); isPython {
-					return "", fmt.Errorf("%s: Python has the source of its kernels", file)
-				}
-				k, launch, inputs, err := mlxLaunch(files, file, spec, seed)
-				if err != nil {
-					return "", err
-				}
-				if reason := k.UnsupportedByMLX(launch, inputs...); reason != "" {
-					return "", fmt.Errorf("MLX's custom kernels do not support this launch of %s, but the sanitizer "+
-						"can check it: %s", k.Name(), reason)
-				}
-				return k.MetalSource(launch, inputs...)
-			},
-		})
+		for i := range uint64(max(spec.Seeds, 1)) {
+			label := fmt.Sprintf("described at line %d%s", spec.Line, place)
+			if spec.Seeds > 1 {
+				label += fmt.Sprintf(", seed %d", seed+i)
+			}
+			launch, err := newLaunch(k, lib, files, spec, seed+i, label)
+			if err != nil {
+				fail(err, from, spec.Line)
+				break
+			}
+			launch.Described = sanitizer.Site{File: from, Line: spec.Line, Column: 1}
+			c.List = append(c.List, launch)
+		}
 	}
 	for _, name := range lib.Names() {
 		if err := lib.Problem(name); err != nil {
@@ -141,6 +131,36 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 			c.Without = append(c.Without, file+": "+name)
 		}
 	}
+}
+
+// newLaunch returns the launch of a description with the inputs of a seed.
+func newLaunch(k *sanitizer.Kernel, lib source, files shaderFiles, spec launchspec.Spec, seed uint64, label string) (Launch, error) {
+	launch, inputs, err := spec.Arguments(k, seed)
+	if err != nil {
+		return Launch{}, err
+	}
+	launch.Template = lib.template(launch)
+	return Launch{
+		Kernel: k.Name(), File: files.shader, Label: label,
+		Grid: launch.Grid, Threadgroup: launch.Threadgroup,
+		Sanitize: func(ctx context.Context, config sanitizer.Config) (*sanitizer.Report, error) {
+			return k.Sanitize(ctx, launch, config, inputs...)
+		},
+		Source: func() (string, error) {
+			if _, isPython := lib.(pythonSource); isPython {
+				return "", fmt.Errorf("%s: Python has the source of its kernels", files.shader)
+			}
+			k, launch, inputs, err := mlxLaunch(files, files.shader, spec, seed)
+			if err != nil {
+				return "", err
+			}
+			if reason := k.UnsupportedByMLX(launch, inputs...); reason != "" {
+				return "", fmt.Errorf("MLX's custom kernels do not support this launch of %s, but the sanitizer "+
+					"can check it: %s", k.Name(), reason)
+			}
+			return k.MetalSource(launch, inputs...)
+		},
+	}, nil
 }
 
 // mlxLaunch returns the kernel and arguments of a launch as MLX's custom kernels take them.

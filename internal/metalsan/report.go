@@ -94,6 +94,7 @@ type sanitizeFinding struct {
 	Site     findingSite   `json:"site"`
 	Path     []findingSite `json:"path"`            // calls that led to Site, innermost first
 	Other    *findingSite  `json:"other,omitempty"` // place of the other access or barrier
+	More     []findingSite `json:"more,omitempty"`  // further places of the same cause
 	Buffer   string        `json:"buffer,omitempty"`
 	Element  int           `json:"element"`
 	Threads  []findingAt   `json:"threads"`
@@ -178,6 +179,9 @@ func newSanitizeFinding(f sanitizer.Finding) sanitizeFinding {
 	if f.Other.Line > 0 {
 		other := site(f.Other)
 		j.Other = &other
+	}
+	for _, s := range f.More {
+		j.More = append(j.More, site(s))
 	}
 	if f.Schedule == "" || f.Kind == sanitizer.FindingOrderDependent || f.Kind == sanitizer.FindingUnwrittenOutput {
 		return j // found without running, or by all threads
@@ -328,21 +332,19 @@ type findingGroup struct {
 	launches []string
 }
 
-// sameFindings merges the findings of a kernel's launches at the same places.
+// sameFindings merges the findings of different launches of a kernel that share a place.
 func sameFindings(launches []sanitizedLaunch) []findingGroup {
 	var groups []findingGroup
 	for _, l := range launches {
 		for _, f := range l.Findings {
 			i := slices.IndexFunc(groups, func(g findingGroup) bool {
-				return g.finding.same(f)
+				return g.finding.same(f) && !slices.Contains(g.launches, l.Launch)
 			})
 			if i < 0 {
 				i = len(groups)
 				groups = append(groups, findingGroup{finding: f})
 			}
-			if !slices.Contains(groups[i].launches, l.Launch) {
-				groups[i].launches = append(groups[i].launches, l.Launch)
-			}
+			groups[i].launches = append(groups[i].launches, l.Launch)
 		}
 	}
 	slices.SortStableFunc(groups, func(a,
@@ -358,16 +360,25 @@ func (f sanitizeFinding) same(o sanitizeFinding) bool {
 	return o.Kind == f.Kind && o.Buffer == f.Buffer && samePlaces(o, f)
 }
 
-// samePlaces reports whether two findings have the same two places, in either order.
+// samePlaces reports whether two findings share a place.
 func samePlaces(a, b sanitizeFinding) bool {
-	other := func(f sanitizeFinding) findingSite {
-		if f.Other == nil {
-			return findingSite{}
+	for _, p := range a.places() {
+		for _, q := range b.places() {
+			if p.File == q.File && p.Line == q.Line {
+				return true
+			}
 		}
-		return findingSite{File: f.Other.File, Line: f.Other.Line}
 	}
-	site := func(f sanitizeFinding) findingSite { return findingSite{File: f.Site.File, Line: f.Site.Line} }
-	return site(a) == site(b) && other(a) == other(b) || site(a) == other(b) && other(a) == site(b)
+	return false
+}
+
+// places returns all places of the finding.
+func (f sanitizeFinding) places() []findingSite {
+	places := append([]findingSite{f.Site}, f.More...)
+	if f.Other != nil {
+		places = append(places, *f.Other)
+	}
+	return places
 }
 
 // String returns a line in the format of compilers, and indented details below it.
@@ -384,6 +395,13 @@ func (g findingGroup) String() string {
 	}
 	if f.Other != nil {
 		line("other", f.Other.String()+" in "+f.Other.Function)
+	}
+	if len(f.More) > 0 {
+		var more []string
+		for _, s := range f.More {
+			more = append(more, s.String())
+		}
+		line("also at", strings.Join(more, ", "))
 	}
 	if len(f.Threads) > 0 {
 		var threads []string

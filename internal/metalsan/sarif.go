@@ -147,6 +147,9 @@ func sarifResultOf(g findingGroup) sarifResult {
 	if f.Other != nil {
 		related("the other access or barrier", *f.Other)
 	}
+	for _, s := range f.More {
+		related("the same cause", s)
+	}
 	for _, s := range f.Path {
 		related("called here", s)
 	}

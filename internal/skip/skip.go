@@ -36,9 +36,10 @@ const (
 	CUDA            Tool = "cuda"             // an NVIDIA GPU that MLX can use
 	Metal           Tool = "metal"            // an Apple GPU that MLX can use
 	NVRTC           Tool = "nvrtc"            // the CUDA compiler library that ./build.sh test-long cuda installs
+	Corpus          Tool = "corpus"           // the repositories of package corpus
 )
 
-var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, Chromium, Python, GPU, CUDA, Metal, NVRTC}
+var tools = []Tool{CXX, GXX, Clang, Go, Git, MLXHeaders, Zig, TrafficCompiler, Chromium, Python, GPU, CUDA, Metal, NVRTC, Corpus}
 
 // required reports whether MLXGRAD_REQUIRE lists the tool. It returns an error if the list has an unknown name.
 func required(tool Tool) (bool, error) {

@@ -32,17 +32,17 @@ type Program struct {
 	Flags    string
 	Source   string // file name of the text in the debug information
 
-	tools *toolchain.Toolchain
-	text  string
-	plain bool // not instrumented; its findings are meaningless
+	tools   *toolchain.Toolchain
+	text    string
+	watched bool // has only the findings about a thread's own memory
 
 	symbolsOnce sync.Once
 	symbols     *symbols
 	symbolsErr  error
 }
 
-// source is the file name of the text in the debug information.
-const source = "shader.cpp"
+// sourceName is the file name of the text in the debug information.
+const sourceName = "shader.cpp"
 
 // runtimeFlags are the compiler's flags for the runtime.
 var runtimeFlags = []string{
@@ -58,30 +58,29 @@ var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=mem
 // of linking.
 var fewLibraries = []string{"-nodefaultlibs", "-lm", "-lc", "-lgcc"}
 
-// variant selects how a shader is compiled: the initial content of local variables, and whether accesses are
-// instrumented.
+// variant selects how a shader is compiled.
 type variant struct {
-	variables string // argument of -ftrivial-auto-var-init
-	plain     bool   // neither instrumented nor optimized
+	// zero is set if local variables begin with zeros, and not with the compiler's pattern, which is a huge number or a
+	// NaN.
+	zero bool
+	// filled is set if the variables that [fillVariables] finds begin with a byte that the launch selects.
+	filled bool
+	// watched programs are not optimized. Instead of the accesses to buffers, they report the accesses outside of
+	// a thread's own variables, signed arithmetic that overflows and, if filled, indices that wrap around.
+	watched bool
 }
-
-var (
-	pattern   = variant{variables: "pattern"} // variables begin as a huge number or a NaN
-	zero      = variant{variables: "zero"}
-	plainZero = variant{variables: "zero", plain: true}
-)
 
 // shaderFlags returns the compiler's flags for a shader. Optimization is mild: the program has the accesses of the
 // text on their lines, but keeps values in registers, because each access is a function call. -fstack-clash-protection
 // touches every page of a large stack frame, so that an overflow reaches the guard page and not the stack of another
 // fiber.
 func shaderFlags(t *toolchain.Toolchain, v variant) []string {
-	if v.plain {
-		f := append([]string{"-O0", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection"}, t.Flags()...)
-		if t.Clang() {
-			f = append(f, "-Xclang")
-		}
-		return append(f, "-ftrivial-auto-var-init="+v.variables)
+	if v.watched {
+		return watchedFlags(t)
+	}
+	variables := "-ftrivial-auto-var-init=pattern"
+	if v.zero {
+		variables = "-ftrivial-auto-var-init=zero"
 	}
 	f := append([]string{
 		"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie",
@@ -90,15 +89,33 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 	if t.Clang() {
 		// Without alignment: clang does not check copies of whole vectors, the most important case. The flag also makes
 		// it reload values that are in registers, which would count as traffic.
-		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", "-ftrivial-auto-var-init="+v.variables,
+		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", variables,
 			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
 	}
 	// Nothing reads the locations of variables or the types of the headers, which take a third of the compile time.
 	return append(f, "-fno-var-tracking", "-femit-struct-debug-baseonly", "-fcaller-saves",
 		"-fsanitize=alignment,bounds-strict,shift-exponent",
-		"-ftrivial-auto-var-init="+v.variables,
-		"--param", "tsan-instrument-func-entry-exit=0")
+		variables, "--param", "tsan-instrument-func-entry-exit=0")
 }
+
+// watchedFlags returns the compiler's flags for a watched program. The flags of kernel-address need no runtime but the
+// functions of worker/own.h.
+func watchedFlags(t *toolchain.Toolchain) []string {
+	f := append([]string{
+		"-O0", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection",
+		"-fsanitize=kernel-address,signed-integer-overflow", "-fno-sanitize-address-use-after-scope",
+	}, t.Flags()...)
+	f = slices.DeleteFunc(f, func(flag string) bool { return flag == "-fwrapv" }) // which turns the overflow check off
+	if t.Clang() {
+		return append(f, "-mllvm", "-asan-stack=1", "-mllvm", "-asan-globals=0", "-mllvm", "-asan-mapping-offset="+shadowOffset,
+			"-mllvm", "-asan-instrumentation-with-call-threshold=0", "-Xclang", "-ftrivial-auto-var-init=zero")
+	}
+	return append(f, "--param", "asan-stack=1", "--param", "asan-globals=0", "-fasan-shadow-offset="+shadowOffset,
+		"--param", "asan-instrumentation-with-call-threshold=0", "-ftrivial-auto-var-init=zero")
+}
+
+// shadowOffset is own_shadow_offset of worker/own.h.
+const shadowOffset = "0x7fff8000"
 
 // programs holds the programs of this process, with their debug information.
 var programs toolchain.Cache[*Program]
@@ -119,9 +136,9 @@ func BuildWith(ctx context.Context, t *toolchain.Toolchain, text string) (*Progr
 	compared := make(chan struct{})
 	go func() {
 		defer close(compared)
-		_, _ = programFor(ctx, t, text, plainZero) // Run reports its error
+		_, _ = programFor(ctx, t, text, variant{zero: true, filled: true, watched: true}) // Run reports its error
 	}()
-	p, err := programFor(ctx, t, text, pattern)
+	p, err := programFor(ctx, t, text, variant{})
 	<-compared
 	return p, err
 }
@@ -133,9 +150,16 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 	}
 	// Each access is a function call, so unrolling would only add thousands of calls.
 	text = strings.ReplaceAll(text, translate.Unroll, "GCC unroll 1")
+	source := text
+	if v.filled {
+		source = fillVariables(text)
+	}
+	if v.filled && v.watched {
+		source = checkIndices(source)
+	}
 	flags := shaderFlags(t, v)
-	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), text}, flags...), linkFlags...)...)
-	obtain := func(ctx context.Context) (*Program, error) { return obtainProgram(ctx, t, key, text, v) }
+	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), source}, flags...), linkFlags...)...)
+	obtain := func(ctx context.Context) (*Program, error) { return obtainProgram(ctx, t, key, text, source, v) }
 	p, err := programs.Share(ctx, key, toolchain.KernelName(text), obtain)
 	if err == nil && !toolchain.Kept(p.Path) { // the cache was removed, or is another one
 		return obtain(ctx)
@@ -144,7 +168,7 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 }
 
 // obtainProgram finds the program of a variant in the cache, or compiles it.
-func obtainProgram(ctx context.Context, t *toolchain.Toolchain, key, text string, v variant) (*Program, error) {
+func obtainProgram(ctx context.Context, t *toolchain.Toolchain, key, text, source string, v variant) (*Program, error) {
 	flags := shaderFlags(t, v)
 	path, ok := toolchain.Find(key + ".checked")
 	if output, refused := toolchain.Refused(key); refused && !ok {
@@ -153,7 +177,7 @@ func obtainProgram(ctx context.Context, t *toolchain.Toolchain, key, text string
 	if !ok {
 		err := toolchain.InCache(func(dir string) error {
 			path = filepath.Join(dir, key+".checked")
-			return build(ctx, t, dir, path, text, flags)
+			return build(ctx, t, dir, path, source, flags)
 		})
 		var refused *toolchain.CompileError
 		if errors.As(err, &refused) {
@@ -165,7 +189,7 @@ func obtainProgram(ctx context.Context, t *toolchain.Toolchain, key, text string
 	}
 	return &Program{
 		Path: path, Compiler: t.String(),
-		Flags: strings.Join(flags, " "), Source: source, tools: t, text: text, plain: v.plain,
+		Flags: strings.Join(flags, " "), Source: sourceName, tools: t, text: text, watched: v.watched,
 	}, nil
 }
 
@@ -176,7 +200,7 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 		return fmt.Errorf("checker: cache: %w", err)
 	}
 	defer remove()
-	if err := os.WriteFile(filepath.Join(work, source), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(work, sourceName), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("checker: cache: %w", err)
 	}
 	name := toolchain.KernelName(text)
@@ -186,13 +210,13 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 	if err := writeWorker(work); err != nil {
 		return fmt.Errorf("checker: cache: %w", err)
 	}
-	if err := t.RefuseExpanded(ctx, work, name, source, text, flags); err != nil {
+	if err := t.RefuseExpanded(ctx, work, name, sourceName, text, flags); err != nil {
 		return err
 	}
 	object := make(chan error, 1)
 	library := filepath.Join(dir, toolchain.Hash(t.Key(), workerHash(), strings.Join(runtimeFlags, " "))+".worker.o")
 	go func() { object <- buildRuntime(ctx, t, work, name, library) }()
-	err = t.RunOnHeaders(ctx, work, name, metalstd.HeaderOf(text), workerHash(), flags, "-c", "-o", "shader.o", source)
+	err = t.RunOnHeaders(ctx, work, name, metalstd.HeaderOf(text), workerHash(), flags, "-c", "-o", "shader.o", sourceName)
 	if rerr := <-object; err == nil {
 		err = rerr
 	}

@@ -13,8 +13,8 @@ const (
 )
 
 // translate appends the worker's findings to r, with lines in place of program counters. It drops findings that the
-// lines or the shader's text show to be false. located is [Launch.Located].
-func (p *Program) translate(r *Result, findings []wireFinding, located func(int) bool) error {
+// lines or the shader's text show to be false.
+func (p *Program) translate(r *Result, findings []wireFinding, l Launch) error {
 	if len(findings) == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 		case Crash, Timeout:
 			// w.PC is the interrupted instruction. If it has no line of the shader, as in a function's prologue or in a
 			// library, use the next line of the function, or else the last recorded access.
-			f.Path, f.Column = symbols.locatedFrames(w.PC, located)
+			f.Path, f.Column = symbols.locatedFrames(w.PC, l.Located)
 			if len(f.Path) == 0 {
 				f.Path, f.Column = symbols.frames(w.OtherPC - 1)
 			}
@@ -50,10 +50,13 @@ func (p *Program) translate(r *Result, findings []wireFinding, located func(int)
 			f.OtherPath, f.OtherColumn = symbols.frames(w.OtherPC - 1)
 		}
 		if f.Kind == UninitializedRead && f.Write {
-			if slices.Equal(f.Path, f.OtherPath) {
+			if l.fills != nil && slices.Equal(f.Path, f.OtherPath) {
 				continue // the padding of a structure
 			}
 			f.OtherPath = nil
+		}
+		if f.Kind == OutOfOwn {
+			f.Variable = symbols.variable(w.Address)
 		}
 		if f.Kind == OutOfBounds && f.Slot < 0 && f.Detail > 0 {
 			f.Index, f.ArraySize = f.Offset, int64(f.Detail)

@@ -25,4 +25,8 @@ const (
 	Shift                          // a shift by the number of bits or more
 	UnwrittenOutput                // output elements that no thread writes
 	DroppedElement                 // an element that a tree reduction over an odd width omits
+	OutOfOwn                       // an access outside of a thread's own variables
+	Overflow                       // signed arithmetic that overflows
+	WriteAfterRead                 // a read and a later write, with a barrier whose flags omit their memory
+	numKinds
 )

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,9 @@ type Launch struct {
 	// Located reports whether a line of the text belongs to the shader, and not to the signature that MLX generated. If
 	// it is nil, every line does.
 	Located func(line int) bool
+
+	watched bool   // for a watched program
+	fills   []byte // initial bytes of filled variables, one for each schedule; at most 4
 }
 
 // Finding is a finding in terms of the translated text.
@@ -52,8 +56,9 @@ type Finding struct {
 	Group, Thread           int
 	OtherGroup, OtherThread int // -1 for none
 	Schedule                int
-	Index, ArraySize        int64 // for an index out of the bounds of an array type or vector; otherwise 0
-	Detail                  int   // depends on the kind, as in worker/protocol.h
+	Index, ArraySize        int64  // for an index out of the bounds of an array type or vector; otherwise 0
+	Variable                string // name of a thread's own variable, for OutOfOwn; it may be empty
+	Detail                  int    // depends on the kind, as in worker/protocol.h
 	Address                 uint64
 	Count                   int // occurrences; the elements of an UnwrittenOutput
 }
@@ -95,13 +100,13 @@ func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.findUninitialized(ctx, l, r); err != nil {
+	if err := p.watchVariables(ctx, l, r); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// run is Run without the search for uninitialized local variables.
+// run is Run without the second program.
 func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	launch, err := temporary()
 	if err != nil {
@@ -115,7 +120,10 @@ func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	defer result.Close()
 	h := launchHeader{
 		Schedules: uint32(l.Schedules), Seed: l.Seed, OnlySchedule: -1,
-		TimeoutMS: uint32(max(l.Timeout.Milliseconds(), 1)),
+		TimeoutMS: uint32(max(l.Timeout.Milliseconds(), 1)), Watched: flag(l.watched),
+	}
+	for i, fill := range l.fills {
+		h.Fills |= uint32(fill) << (8 * i)
 	}
 	for d := range 3 {
 		h.Grid[d], h.Threadgroup[d] = uint32(l.Grid[d]), uint32(l.Threadgroup[d])
@@ -192,8 +200,10 @@ func (p *Program) result(from io.Reader, l Launch) (*Result, error) {
 			outputs = outputs[b.Size:]
 		}
 	}
-	if p.plain {
-		return r, nil
+	if p.watched {
+		findings = slices.DeleteFunc(findings, func(f wireFinding) bool {
+			return Kind(f.Kind) != OutOfOwn && Kind(f.Kind) != Overflow
+		})
 	}
-	return r, p.translate(r, findings, l.Located)
+	return r, p.translate(r, findings, l)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 )
 
 // Frame is a position in the shader's text. A path lists the frames from an access outwards to the kernel.
@@ -19,6 +20,25 @@ type symbols struct {
 	data      *dwarf.Data
 	functions []*scope
 	lines     []dwarf.LineEntry // sorted by address
+	constants []constants
+}
+
+// constants is a section with constant data.
+type constants struct {
+	begin uint64
+	data  []byte
+}
+
+// variable returns the name of a variable at an address, "NAME:LINE NEXT", or "" if there is none.
+func (s *symbols) variable(address uint64) string {
+	for _, c := range s.constants {
+		if at := address - c.begin; at < uint64(len(c.data)) {
+			name, _, _ := strings.Cut(string(c.data[at:min(at+64, uint64(len(c.data)))]), ":")
+			name, _, _ = strings.Cut(name, " ")
+			return strings.TrimPrefix(name, "\x00")
+		}
+	}
+	return ""
 }
 
 // scope is a function or an inlined call.
@@ -48,6 +68,13 @@ func readSymbols(name string) (*symbols, error) {
 	s := &symbols{}
 	if s.data, err = f.DWARF(); err != nil {
 		return nil, fmt.Errorf("checker: debug information: %w", err)
+	}
+	for _, section := range f.Sections {
+		if strings.HasPrefix(section.Name, ".rodata") {
+			if data, err := section.Data(); err == nil {
+				s.constants = append(s.constants, constants{section.Addr, data})
+			}
+		}
 	}
 	reader := s.data.Reader()
 	for {
@@ -211,12 +238,12 @@ func (s *symbols) frames(pc uint64) (frames []Frame, column int) {
 		}
 	}
 	for _, f := range slices.Backward(chain) {
-		if name := s.name(f.origin); path.Base(file) == source && name != "mlxg_invoke" {
+		if name := s.name(f.origin); path.Base(file) == sourceName && name != "mlxg_invoke" {
 			add(name)
 		}
 		file, at = f.callFile, f.call
 	}
-	if len(chain) == 0 && path.Base(file) == source {
+	if len(chain) == 0 && path.Base(file) == sourceName {
 		add("")
 	}
 	return frames, column

@@ -9,42 +9,103 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
-// findUninitialized adds a finding for each store of a value that depends on an uninitialized local variable.
+// watchVariables runs a second program, which watches the threads' own variables, and adds its findings to r. The
+// program is not optimized, so it compiles quickly.
 //
-// Local variables of the program begin with a pattern. A second program, whose variables begin with zero, gives the
-// same outputs if none depends on them. That program is not instrumented, so it compiles quickly. If its outputs
-// differ or it does not finish, an instrumented program with zeros runs. Its worker compares its outputs with those
-// of the first run and reports the stores.
-func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result) error {
-	if r.Outputs == nil || slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind.undefinedOutputs() }) {
+// Its local variables begin with other values than those of the first program, in each run. The outputs are the same if
+// none depends on a variable without a value. If they differ, an instrumented program with the same initial values
+// finds the stores of the values that differ.
+func (p *Program) watchVariables(ctx context.Context, l Launch, r *Result) error {
+	ended := func(f Finding) bool { return f.Kind == Deadlock || f.Kind == Limit || f.Kind == Timeout }
+	if slices.ContainsFunc(r.Findings, ended) {
 		return nil
 	}
 	l.Schedules = 1
-	same, err := p.sameFromZero(ctx, l, r.Outputs)
-	if same || err != nil {
+	watched := variant{zero: true, filled: true, watched: true}
+	second, err := programFor(ctx, p.tools, p.text, watched)
+	var refused *toolchain.CompileError
+	if errors.As(err, &refused) { // fillVariables may misread an unusual declaration
+		watched.filled = false
+		second, err = programFor(ctx, p.tools, p.text, watched)
+	}
+	if err != nil {
 		return err
 	}
+	l.watched, l.fills, l.Schedules = true, fills, len(fills)
+	w, err := second.run(ctx, l)
+	if err != nil {
+		return err
+	}
+	first := r.Findings
+	for _, f := range w.Findings {
+		if !slices.ContainsFunc(first, f.sameIndex) {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	undefined := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Kind.undefinedOutputs() })
+	if r.Outputs == nil || undefined {
+		return nil
+	}
+	fill := fills[0]
+	switch {
+	case w.Outputs == nil || !slices.EqualFunc(r.Outputs, w.Outputs, bytes.Equal):
+	case w.Difference != nil:
+		fill = fills[w.Difference.Schedule]
+	default:
+		return nil
+	}
+	return p.findUninitialized(ctx, l, r, variant{zero: true, filled: watched.filled}, fill)
+}
+
+// sameIndex reports whether g is the index of an array that the access of f follows from.
+func (f Finding) sameIndex(g Finding) bool {
+	return f.Kind == OutOfOwn && g.Kind == OutOfBounds && g.ArraySize > 0 && len(f.Path) > 0 && len(g.Path) > 0 &&
+		f.Path[0].Line == g.Path[0].Line
+}
+
+// findUninitialized adds a finding for each store of a value that differs from the outputs of r if variables begin with
+// a byte.
+func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result, v variant, fill byte) error {
+	filled, err := programFor(ctx, p.tools, p.text, v)
+	if err != nil {
+		return err
+	}
+	l.watched, l.fills = false, []byte{fill}
+	stores, err := filled.storesOfOthers(ctx, l, r.Outputs)
+	r.Findings = append(r.Findings, stores...)
+	return err
+}
+
+// storesOfOthers runs the first schedule, and returns a finding of kind UninitializedRead for each store of a value
+// that differs from the outputs.
+func (p *Program) storesOfOthers(ctx context.Context, l Launch, outputs [][]byte) ([]Finding, error) {
+	l.Schedules = 1
 	l.Buffers = slices.Clone(l.Buffers)
-	outputs := r.Outputs
 	for i := range l.Buffers {
 		if b := &l.Buffers[i]; b.Writable {
 			b.expected, outputs = outputs[0], outputs[1:]
 		}
 	}
-	zeroed, err := programFor(ctx, p.tools, p.text, zero)
+	r, err := p.run(ctx, l)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	second, err := zeroed.run(ctx, l)
-	if err != nil {
-		return err
+	return slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Kind != UninitializedRead || !f.Write }), nil
+}
+
+// Store returns the last store to an element of an output of a launch whose outputs are known. The element has size
+// bytes at offset at. The result is nil if no store is found.
+func (p *Program) Store(ctx context.Context, l Launch, outputs [][]byte, output, at, size int) (*Finding, error) {
+	outputs = slices.Clone(outputs)
+	outputs[output] = slices.Clone(outputs[output])
+	for i := range size {
+		outputs[output][at+i] = ^outputs[output][at+i]
 	}
-	for _, f := range second.Findings {
-		if f.Kind == UninitializedRead {
-			r.Findings = append(r.Findings, f)
-		}
+	stores, err := p.storesOfOthers(ctx, l, outputs)
+	if len(stores) == 0 {
+		return nil, err
 	}
-	return nil
+	return &stores[0], err
 }
 
 // undefinedOutputs reports whether a launch with a finding of kind k may have outputs that depend on more than its
@@ -52,26 +113,8 @@ func (p *Program) findUninitialized(ctx context.Context, l Launch, r *Result) er
 func (k Kind) undefinedOutputs() bool {
 	switch k {
 	case Race, Fence, DivergentBarrier, ShuffleInactive, DivergentMatrix, OutOfBounds, UninitializedRead, Deadlock, Limit,
-		Crash, Timeout:
+		Crash, Timeout, OutOfOwn:
 		return true
 	}
 	return false
-}
-
-// sameFromZero reports whether a program without instrumentation, whose variables begin with zero, gives these
-// outputs. It returns false if that program does not compile or finish.
-func (p *Program) sameFromZero(ctx context.Context, l Launch, outputs [][]byte) (bool, error) {
-	plain, err := programFor(ctx, p.tools, p.text, plainZero)
-	var refused *toolchain.CompileError
-	if errors.As(err, &refused) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	r, err := plain.run(ctx, l)
-	if err != nil {
-		return false, err
-	}
-	return r.Outputs != nil && slices.EqualFunc(r.Outputs, outputs, bytes.Equal), nil
 }

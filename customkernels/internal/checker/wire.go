@@ -11,7 +11,7 @@ import (
 
 const (
 	magic   = 0x4b43474d
-	version = 4
+	version = 5
 )
 
 type launchHeader struct {
@@ -21,6 +21,7 @@ type launchHeader struct {
 	Seed               uint64
 	TimeoutMS          uint32
 	OnlySchedule       int32
+	Watched, Fills     uint32
 }
 
 type bufferHeader struct {
@@ -139,7 +140,7 @@ func readResult(r io.Reader, buffers []Buffer) (h resultHeader, slots []slotResu
 		}
 	}
 	for _, f := range findings {
-		if f.Slot < -1 || f.Slot >= int32(h.Slots) || f.Kind > uint32(DroppedElement) {
+		if f.Slot < -1 || f.Slot >= int32(h.Slots) || f.Kind >= uint32(numKinds) {
 			return fail(errDamaged)
 		}
 	}

@@ -59,5 +59,5 @@ var allowedImport = regexp.MustCompile(`^(` +
 		`__gnu_[fh]2[fh]_ieee|__aarch64_[a-z]+[0-9]+_[a-z_]+|__cpu_model`,
 		`__cxa_(guard_\w+|atexit|finalize|pure_virtual)|__dso_handle|__gmon_start__|__stack_chk_fail|__tls_get_addr`,
 		`_ITM_\w+|_GLOBAL_OFFSET_TABLE_|__cpu_indicator_init`,
-		`__(tsan|ubsan)_\w+|mlxg\w+`,
+		`__(asan|tsan|ubsan)_\w+|mlxg\w+`,
 	}, "|") + `)$`)

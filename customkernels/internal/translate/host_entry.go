@@ -183,8 +183,20 @@ func (h *rewriter) wrap() (ending, scope string, obstacle int) {
 		declared += "void " + name + "(detail::nothing&); " // ensures that the using-declaration finds a function
 		used += "using metal::" + name + "; "
 	}
+	if h.names(limitsBase) {
+		used += "template <class T> struct " + limitsBase + " : metal::numeric_limits<T> {}; " +
+			"template <class T> struct numeric_limits : " + limitsBase + "<T> {}; "
+	}
 	h.edits.Insert(at, "namespace metal { "+declared+"namespace mlxg_shader { "+used)
 	return "}}\n", "metal::mlxg_shader", 0
+}
+
+// limitsBase is the base class of numeric_limits in Apple's library. Shaders specialize it for their own types.
+const limitsBase = "_numeric_limits_impl"
+
+// names reports whether the text has this identifier.
+func (h *rewriter) names(name string) bool {
+	return slices.ContainsFunc(h.Tokens, func(t msl.Token) bool { return t.Is(name) })
 }
 
 // ownOverloads returns the functions of the text, outside of namespaces, that have the name of a function of Metal.

@@ -28,10 +28,14 @@ func (n *nativeWriter) keep(more string) {
 	}
 	used := map[string]bool{}
 	var todo []int
-	use := func(t msl.Token) {
+	var use func(t msl.Token)
+	use = func(t msl.Token) {
 		if t.Kind == msl.Identifier && !used[t.Text] {
 			used[t.Text] = true
 			todo = append(todo, byName[t.Text]...)
+			if t.Text == "numeric_limits" {
+				use(msl.Token{Kind: msl.Identifier, Text: limitsBase})
+			}
 		}
 	}
 	for _, t := range msl.Tokenize(more) {

@@ -73,6 +73,26 @@ template [[host_name("c_float")]] kernel void c<float, helper>(device float*);
 		[]string{"pair", "void a", "kind"})
 }
 
+// Shaders specialize the base of numeric_limits for their own types. A kernel that uses the limits keeps this.
+func TestNativeLimitsOfOwnTypes(t *testing.T) {
+	const text = `struct pair { int a; };
+template <> struct _numeric_limits_impl<pair> { static constexpr pair max() { return {7}; } };
+kernel void f(device int* y) { y[0] = numeric_limits<pair>::max().a; }
+kernel void g(device int* y) { y[0] = 1; }
+`
+	file := nativeFile(t, text)
+	for name, kept := range map[string]bool{"f": true, "g": false} {
+		k, _, err := file.Find(name)
+		require.NoError(t, err)
+		s, err := Native(k, nil, NewValues())
+		require.NoError(t, err)
+		host, err := HostNative(s.Text, nil)
+		require.NoError(t, err)
+		require.Equal(t, kept, strings.Contains(host.Source, "struct numeric_limits : _numeric_limits_impl<T>"))
+		require.Equal(t, kept, strings.Contains(host.Source, "_numeric_limits_impl<pair>"))
+	}
+}
+
 func TestNativeHost(t *testing.T) {
 	const text = `struct acc { float a, b; constexpr acc() = default; acc() threadgroup = default; };
 struct own { int v; own() = default; own(int x) : v(x) {} };

@@ -286,7 +286,7 @@ CHECKER_SET(__tsan_memset)
   T __tsan_atomic##BITS##_load(const volatile T* p, int) {                                 \
     checker::access<false, true>(uintptr_t(p), sizeof(T), CHECKER_PC);                     \
     checker::fence_load(uintptr_t(p));                                                     \
-    checker::spin(CHECKER_PC);                                                             \
+    checker::spin(uintptr_t(p), CHECKER_PC);                                               \
     return *p;                                                                             \
   }                                                                                        \
   void __tsan_atomic##BITS##_store(volatile T* p, T v, int) {                              \

@@ -198,16 +198,17 @@ CHECKER_RARE bool fence_orders(const segment_info& p, uint32_t number, uint32_t 
 
 [[noreturn]] static void give_up(uint32_t status);
 
-// Counts an atomic load. 2^22 successive loads by one thread at one place are a loop that waits for a thread that
-// cannot run.
-static inline void spin(uint32_t pc) {
-  static uint32_t last_pc, last_thread, last_group, count;
-  if (last_pc != pc || last_thread != now.thread || last_group != now.group) {
-    last_pc = pc;
-    last_thread = now.thread;
-    last_group = now.group;
-    count = 0;
-  } else if (unlikely(++count == 1u << 22)) {
+// Counts an atomic load. 2^18 successive loads of one address by one thread at one place are a loop that waits for a
+// thread that cannot run. Lanes may alternate, because the traffic of a simdgroup is counted together.
+static inline void spin(uintptr_t address, uint32_t pc) {
+  static struct {
+    uintptr_t address;
+    uint32_t pc, group, count;
+  } loads[max_threads];
+  auto& last = loads[now.thread];
+  if (last.pc != pc || last.address != address || last.group != now.group) {
+    last = {address, pc, now.group, 0};
+  } else if (unlikely(++last.count == 1u << 18)) {
     report(here(deadlock, pc));
     give_up(finished);
   }

@@ -13,6 +13,7 @@
 
 extern "C" {
 void* mlxg_checked_address[checker::max_slots];
+unsigned char mlxg_checked_fill;
 }
 
 namespace checker {
@@ -311,7 +312,8 @@ static uint32_t schedule_begin;  // first segment of the schedule
 
 // Runs all threadgroups in the schedule's order, with the initial content of the buffers.
 static void run_schedule(uint32_t schedule) {
-  now.schedule = schedule;
+  now.schedule = header.watched ? 0 : schedule;
+  mlxg_checked_fill = schedule < 4 ? uint8_t(header.fills >> 8 * schedule) : 0;
   random_state = header.seed + 0x632be59bd9b4e019u * schedule;
   // A new first_segment invalidates the records of earlier schedules. They are cleared when the segment numbers grow
   // large.

@@ -16,6 +16,12 @@ void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint3
 // A variable with `zero` begins as zeros, any other is uninitialized.
 uint32_t mlxg_checked_threadgroup(uint32_t id, uint32_t size, uint32_t element, uint32_t cell, uint32_t zero);
 extern void* mlxg_checked_address[];
+
+// Reports an unsigned index that wraps around.
+void mlxg_checked_wrap();
+
+// The bytes with which local variables without a value begin.
+extern unsigned char mlxg_checked_fill;
 }
 
 namespace mlxg::checker {

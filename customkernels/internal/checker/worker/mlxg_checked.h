@@ -20,6 +20,35 @@ struct quad_reduction;
 
 namespace checker {
 
+// Sets the initial bytes of a variable that the shader declares without a value.
+template <class T>
+MLXG_INLINE void fill(T& variable) {
+  if constexpr (__is_trivially_constructible(T)) {
+    __builtin_memset(static_cast<void*>(&variable), mlxg_checked_fill, sizeof variable);
+  }
+}
+
+// Returns an integer of 32 bits or less as one of 64 bits, and any other value as it is.
+template <class T>
+MLXG_INLINE constexpr auto wide(const T& v) {
+  if constexpr (__is_same(T, uint32_t) || __is_same(T, int32_t) || __is_same(T, uint16_t) || __is_same(T, int16_t)) {
+    return int64_t(v);
+  } else {
+    return v;
+  }
+}
+
+// Returns an index that a shader computes. wide is the same expression in 64-bit arithmetic.
+template <class T, class Wide>
+MLXG_INLINE constexpr T index(T narrow, Wide wide) {
+  if constexpr (__is_same(T, uint32_t) && __is_same(Wide, int64_t)) {
+    if (wide > int64_t(~uint32_t(0))) {
+      mlxg_checked_wrap();
+    }
+  }
+  return narrow;
+}
+
 template <class>
 constexpr uint32_t kind = is_reduction;
 template <class T>

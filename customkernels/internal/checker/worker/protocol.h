@@ -7,7 +7,7 @@
 namespace checker {
 
 constexpr uint32_t magic = 0x4b43474d;
-constexpr uint32_t version = 4;
+constexpr uint32_t version = 5;
 
 // The descriptors of the two files.
 constexpr int launch_file = 3, result_file = 4;
@@ -22,6 +22,8 @@ struct launch_header {
   uint64_t seed;
   uint32_t timeout_ms;
   int32_t only_schedule;  // -1 for all
+  uint32_t watched;       // the program watches a thread's own variables; all schedules are in order
+  uint32_t fills;         // the byte that variables begin with, of four schedules, the first in the lowest bits
 };
 
 struct buffer_header {
@@ -76,6 +78,9 @@ enum kind : uint32_t {
   shift,
   unwritten_output,
   dropped_element,
+  out_of_own,
+  overflow,
+  write_after_read,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;

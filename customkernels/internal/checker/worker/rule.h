@@ -13,6 +13,7 @@
 // threadgroups of a launch only fences order accesses. Kinds of unordered conflicts:
 //
 //  - fence: a barrier separates the accesses, but its flags do not cover the address space;
+//  - write_after_read: the same, for a read before the barrier and a write after it;
 //  - lockstep: the accesses are of one simdgroup and are ordered only if its lanes run in lockstep;
 //  - same_value_write: both accesses write the same value;
 //  - race: every other conflict.
@@ -22,9 +23,6 @@
 #include "fence.h"
 #include "report.h"
 #include "unread.h"
-
-// The C library's function. The worker's own accesses must not reach the checker.
-extern "C" void* __real_memcpy(void*, const void*, size_t);
 
 namespace checker {
 
@@ -93,7 +91,7 @@ CHECKER_RARE void conflict(
       return;
     }
     if (p.any != now.any || (same && p.simd_any != g.simd_any)) {
-      kind = fence;
+      kind = write && !before_write ? write_after_read : fence;
     } else if (same && !(before_write && write && (before.pc & pc_mask) == pc)) {
       kind = lockstep;  // ordered if the lanes run in lockstep
     } else {

@@ -3,6 +3,8 @@
 #ifndef CHECKER_STATE_H
 #define CHECKER_STATE_H
 
+#include <stddef.h>
+
 #include "mlxg_abi.h"
 #include "protocol.h"
 
@@ -13,6 +15,9 @@
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
+
+// The C library's function. The worker's own accesses must not reach the checker.
+extern "C" void* __real_memcpy(void*, const void*, size_t);
 
 namespace checker {
 using mlxg::max_simdgroups;

@@ -1,8 +1,8 @@
 // Threadgroup values that are written and never read.
 //
-// A store is reported as never_read if no thread ever reads any of its values, or if threads read only some of the
-// values that it wrote in one phase. It is reported as dropped_element, an error, if a tree reduction over an odd width
-// leaves the unread values out of its result.
+// A store is reported as never_read if threads read at most half of its values in every phase. Scans, sorts and padded
+// tiles leave fewer values unread, or not in every phase. It is reported as dropped_element, an error, if a reduction
+// leaves the unread values out of its result: a tree over an odd width, or the last step over the values of simdgroups.
 #ifndef CHECKER_UNREAD_H
 #define CHECKER_UNREAD_H
 
@@ -14,6 +14,9 @@ namespace checker {
 struct batch {
   uint32_t pc, phase, slot;
   uint32_t read, unread;  // numbers of values
+  uint32_t own;           // number of values that their own simdgroup read
+  uint32_t simdgroups;    // mask of the simdgroups that wrote
+  uint32_t relevant;      // number of unread values that are neutral in no reduction
   uint32_t thread;        // thread that wrote the value at `offset`
   int64_t offset;         // offset of an unread element
   bool dropped;
@@ -23,10 +26,10 @@ constexpr uint32_t max_batches = 1024;
 static batch batches[max_batches];
 static bool batches_used;
 
-// For each store, whether any threadgroup read any of its elements.
+// For each store, whether threads read its values.
 static struct {
   uint32_t pc, slot;
-  bool read;
+  bool read;  // threads read most of the values of a phase
   finding f;
 } stores[256];
 
@@ -35,7 +38,7 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
   for (uint32_t tries = 0; tries < 16; ++tries, ++h) {
     batch& b = batches[h % max_batches];
     if (b.pc == 0) {
-      b = {pc, phase, slot, 0, 0, 0, 0, false};
+      b = {pc, phase, slot, 0, 0, 0, 0, 0, 0, 0, false};
       batches_used = true;
       return &b;
     }
@@ -56,9 +59,29 @@ static void count_read(const slot& s, uint64_t c) {
   if (s.readers[c].segment < s.first_segment) {
     return;
   }
-  if (batch* b = find_batch(w.pc & pc_mask, now.segments[w.segment].any, uint32_t(&s - now.slots))) {
+  const segment_info& writer = now.segments[w.segment];
+  if (batch* b = find_batch(w.pc & pc_mask, writer.any, uint32_t(&s - now.slots))) {
     ++b->read;
+    b->simdgroups |= 1u << writer.thread / simd_width;
+    b->own += now.segments[s.readers[c].segment].thread / simd_width == writer.thread / simd_width;
   }
+}
+
+// Returns whether a number is neutral in a reduction, as a float, half, bfloat or integer: 0, 1, an infinity, or the
+// least or greatest number.
+static bool neutral(uint64_t v, uint32_t size) {
+  constexpr uint64_t wide[] = {0, 1, 0x3f800000, 0x7f800000, 0xff800000, 0x7f7fffff, 0xff7fffff, 0x7fffffff, 0x80000000, ~0u};
+  constexpr uint64_t narrow[] = {
+      0, 1, 0x3c00, 0x7c00, 0xfc00, 0x7bff, 0xfbff, 0x3f80, 0x7f80, 0xff80, 0x7f7f, 0xff7f, 0x7fff, 0x8000, 0xffff};
+  const auto among = [v](const auto& list) {
+    for (const uint64_t n : list) {
+      if (v == n) {
+        return true;
+      }
+    }
+    return false;
+  };
+  return size == 4 ? among(wide) : size == 2 ? among(narrow) : v == 0;
 }
 
 // Returns the next batch of a slot after a phase, or null.
@@ -92,6 +115,13 @@ static bool dropped_by_tree(const batch& b) {
   return false;
 }
 
+// Returns whether the last step of a reduction omits values of a batch, to which each simdgroup contributed one. In a
+// scan, no simdgroup reads its own value.
+static bool dropped_by_simdgroups(const batch& b) {
+  const uint32_t count = uint32_t(__builtin_popcount(b.simdgroups));
+  return count > 1 && count == now.simdgroup_count && b.read + b.unread == count && b.own > 0 && b.relevant > 0;
+}
+
 // Counts unread values after a threadgroup has ended.
 static void count_unread() {
   for (uint32_t i = now.buffers; i < now.slot_count; ++i) {
@@ -112,6 +142,10 @@ static void count_unread() {
           b->thread = w.thread;
           b->offset = int64_t(c << s.shift);
         }
+        uint64_t value = 0;
+        __real_memcpy(&value, reinterpret_cast<const void*>(s.start + (c << s.shift)), uint64_t(1) << s.shift);
+        b->simdgroups |= 1u << w.thread / simd_width;
+        b->relevant += !neutral(value, 1u << s.shift);
       }
     }
   }
@@ -119,7 +153,7 @@ static void count_unread() {
     return;
   }
   for (batch& b : batches) {
-    b.dropped = b.pc != 0 && dropped_by_tree(b);
+    b.dropped = b.pc != 0 && (dropped_by_tree(b) || dropped_by_simdgroups(b));
   }
   for (batch& b : batches) {
     if (b.pc == 0) {
@@ -132,8 +166,6 @@ static void count_unread() {
     f.access = is_write;
     if (b.dropped) {
       f.kind = dropped_element;
-    }
-    if (b.read && b.unread) {
       report(f);
     }
     f.kind = never_read;
@@ -145,7 +177,7 @@ static void count_unread() {
         s.pc = b.pc;
         s.slot = b.slot;
       }
-      s.read |= b.read > 0;
+      s.read |= b.read > b.unread || b.dropped;
       if (b.unread && s.f.pc == 0) {
         s.f = f;
       }
@@ -156,7 +188,7 @@ static void count_unread() {
   batches_used = false;
 }
 
-// Reports, at the end of a schedule, each store whose values were never read.
+// Reports, at the end of a schedule, each store whose values were hardly read.
 static void report_unread() {
   for (auto& s : stores) {
     if (s.pc && !s.read && s.f.pc) {

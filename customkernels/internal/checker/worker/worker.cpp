@@ -10,6 +10,7 @@
 
 #include "confine.h"
 #include "expected.h"
+#include "own.h"
 #include "unwritten.h"
 
 namespace checker {
@@ -285,6 +286,9 @@ static int run() {
   }
   lay_out();
   make_fibers(threads);
+  if (header.watched) {
+    make_own_shadow();
+  }
   group_order = static_cast<uint32_t*>(map(group_count * sizeof(uint32_t)));
   catch_signals();
   run_all();

@@ -1,6 +1,4 @@
-// A maximum that begins with an uninitialized variable. Its value under the checker is less than every number, so
-// no output differs. A report of every read of an uninitialized variable would include values that are discarded
-// later.
+// A maximum that begins with an uninitialized variable. It is right if the variable is less than every number.
 //
 // launch: uninitialized_maximum_bug uninitialized_maximum_fixed
 //   with: grid=8 threadgroup=8 x=float32[8,16] y=out:float32[8]
