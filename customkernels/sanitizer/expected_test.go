@@ -123,7 +123,7 @@ kernel void f(device const list* x [[buffer(0)]], device float* y [[buffer(1)]],
 }
 
 func TestOneFindingForOneCause(t *testing.T) {
-	at := func(line int) Site { return Site{"f.metal", line, "f"} }
+	at := func(line int) Site { return Site{File: "f.metal", Line: line, Function: "f"} }
 	finding := func(kind FindingKind, buffer string, line, other int) Finding {
 		return Finding{Kind: kind, Severity: kind.Severity(), Site: at(line), Other: at(other), Buffer: buffer}
 	}
