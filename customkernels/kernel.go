@@ -106,6 +106,10 @@ func LaunchCount() uint64 { return launchCount.Load() + recipe.Launches() }
 // inputs (no axes, fewer than 8 elements, 8 or more) compiles the kernel.
 //
 // If the launch is invalid, or compilation fails, every output carries the same error.
+//
+// If the environment variable MLXGRAD_CHECKED is 1, Launch first runs the launch like [Kernel.Sanitize], which evaluates
+// the inputs. Every output then carries the first error that the checker finds. A launch that cannot be checked, as in a
+// compiled function, is an error. docs/sanitize.md gives the cost.
 func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 	l = k.withDefaults(l)
 	err := k.check(l, inputs)
@@ -114,6 +118,9 @@ func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 	}
 	if add := ahead.Current(); add != nil && err == nil {
 		return k.collect(add, l, inputs)
+	}
+	if err == nil {
+		err = k.checked(l, inputs)
 	}
 	var outputs []*mlxc.Array
 	if err == nil {

@@ -82,7 +82,7 @@ func (c *sourceCommand) find() (metalsan.Launch, error) {
 	if c.File == "" {
 		all = shippedLaunches(ops.TypicalCases)
 	} else if chosen.Add(context.Background(), c.File, sanitizer.NativeOptions{Include: c.Include}, 1); len(chosen.Failed) > 0 {
-		return metalsan.Launch{}, errors.New(chosen.Failed[0].File + ": " + chosen.Failed[0].Error)
+		return metalsan.Launch{}, errors.New(strings.TrimSuffix(chosen.Failed[0].String(), "\n"))
 	}
 	for _, l := range chosen.List {
 		all = append(all, shippedLaunch{Launch: l})

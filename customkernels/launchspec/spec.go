@@ -42,8 +42,20 @@ type Input struct {
 	Fill  Fill
 }
 
-// Parse returns the launch descriptions of a shader file in their order. It does not parse the shader. The error names
-// the line and a remedy.
+// A LineError is the error of a launch description.
+type LineError struct {
+	Line int // first line of the description, from 1
+	Err  error
+}
+
+// Error returns the line and the error.
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+// Unwrap returns the error.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Parse returns the launch descriptions of a shader file in their order. It does not parse the shader. The error is a
+// [*LineError] with a remedy.
 func Parse(src []byte) ([]Spec, error) {
 	var specs []Spec
 	var words []string
@@ -55,7 +67,7 @@ func Parse(src []byte) ([]Spec, error) {
 		open = false
 		found, err := parseDescription(words)
 		if err != nil {
-			return fmt.Errorf("line %d: launch description: %w", begin, err)
+			return &LineError{begin, fmt.Errorf("launch description: %w", err)}
 		}
 		for i := range found {
 			found[i].Line = begin
@@ -172,7 +184,7 @@ func (s Spec) Options() []sanitizer.Option {
 func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []sanitizer.Array, error) {
 	fail := func(format string, args ...any) (sanitizer.Launch, []sanitizer.Array, error) {
 		return sanitizer.Launch{}, nil,
-			fmt.Errorf("line %d: launch description of %s: %w", s.Line, k.Name(), fmt.Errorf(format, args...))
+			&LineError{s.Line, fmt.Errorf("launch description of %s: %w", k.Name(), fmt.Errorf(format, args...))}
 	}
 	for _, in := range s.Inputs {
 		if slices.Contains(k.Outputs(), in.Name) {

@@ -25,8 +25,8 @@ func causes(list []Finding) []Finding {
 			continue
 		}
 		ranges[i] = ranges[i].meet(at)
-		for _, site := range []Site{f.Site, f.Other} {
-			if site.Line > 0 && site != kept[i].Site && site != kept[i].Other && !slices.Contains(kept[i].More, site) {
+		for _, site := range []Site{f.Site.line(), f.Other.line()} {
+			if site.Line > 0 && site != kept[i].Site.line() && site != kept[i].Other.line() && !slices.Contains(kept[i].More, site) {
 				kept[i].More = append(kept[i].More, site)
 			}
 		}
@@ -98,7 +98,7 @@ func followsFrom(f Finding, list []Finding) bool {
 	if f.orders() && follows(func(o Finding) bool { return o.Kind == FindingDivergentBarrier }) {
 		return true // the threads that skipped the barrier
 	}
-	if f.conflicts() && f.Site == f.Other && follows(wrongIndex) {
+	if f.conflicts() && f.Site.line() == f.Other.line() && follows(wrongIndex) {
 		return true // the store of two threads whose index is wrong
 	}
 	switch f.Kind {

@@ -94,7 +94,7 @@ func (s *checkerRun) wrongValues(
 			return nil, err
 		}
 		if store != nil {
-			if path := s.sites(store.Path); len(path) > 0 {
+			if path := s.sites(store.Path, store.Column); len(path) > 0 {
 				f.Site, f.Path = path[0], path[1:]
 			}
 			f.Threads[0] = s.thread(store.Group, store.Thread)

@@ -39,7 +39,7 @@ func TestWrongValues(t *testing.T) {
 	f := found[0]
 	require.Equal(t, FindingWrongValue, f.Kind)
 	require.Equal(t, SeverityError, f.Severity)
-	require.Equal(t, Site{"f.metal", 4, "f"}, f.Site)
+	require.Equal(t, Site{File: "f.metal", Line: 4, Function: "f"}, f.Site)
 	require.Equal(t, "y", f.Buffer)
 	require.Equal(t, 1, f.Element)
 	require.Equal(t, [3]int{1, 0, 0}, f.Threads[0].Thread)
@@ -123,7 +123,7 @@ kernel void f(device const list* x [[buffer(0)]], device float* y [[buffer(1)]],
 }
 
 func TestOneFindingForOneCause(t *testing.T) {
-	at := func(line int) Site { return Site{"f.metal", line, "f"} }
+	at := func(line int) Site { return Site{File: "f.metal", Line: line, Function: "f"} }
 	finding := func(kind FindingKind, buffer string, line, other int) Finding {
 		return Finding{Kind: kind, Severity: kind.Severity(), Site: at(line), Other: at(other), Buffer: buffer}
 	}

@@ -47,7 +47,7 @@ func (s *checkerRun) findings(r *checker.Result, c Config) []Finding {
 	var list []Finding
 	for _, w := range r.Findings {
 		f := s.finding(r, w, c)
-		id := key{kind: f.Kind, low: f.Site, high: f.Other, buffer: f.Buffer}
+		id := key{kind: f.Kind, low: f.Site.line(), high: f.Other.line(), buffer: f.Buffer}
 		if cmp.Or(cmp.Compare(id.low.File, id.high.File), cmp.Compare(id.low.Line, id.high.Line)) > 0 {
 			id.low, id.high = id.high, id.low
 		}
@@ -64,12 +64,12 @@ func (s *checkerRun) finding(r *checker.Result, w checker.Finding, c Config) Fin
 		Kind: findingKinds[w.Kind], Kernel: s.kernel.loaded.Name, Schedule: scheduleName(w.Schedule, c.Seed),
 	}
 	f.Severity = f.Kind.Severity()
-	path := s.sites(w.Path)
+	path := s.sites(w.Path, w.Column)
 	if len(path) == 0 {
 		path = []Site{s.kernel.site()}
 	}
 	f.Site, f.Path = path[0], path[1:]
-	if other := s.sites(w.OtherPath); len(other) > 0 {
+	if other := s.sites(w.OtherPath, w.OtherColumn); len(other) > 0 {
 		f.Other = other[0]
 	}
 	if w.Slot >= 0 && w.Slot < len(s.names) {
@@ -118,12 +118,19 @@ func (s *checkerRun) orderDependent(r *checker.Result, c Config) Finding {
 	return f
 }
 
-// sites translates frames of the translation unit to places in the shader files, and drops frames without one.
-func (s *checkerRun) sites(frames []checker.Frame) []Site {
+// sites translates frames of the translation unit to places in the shader files, and drops frames without one. column is
+// the column of the innermost frame.
+func (s *checkerRun) sites(frames []checker.Frame, column int) []Site {
 	var list []Site
 	for i, frame := range frames {
 		line := frame.Line - translate.HostLineShift
-		at, ok := s.kernel.loaded.Locate(s.text, line, 0)
+		if i > 0 {
+			column = 0
+		}
+		at, ok := s.kernel.loaded.Locate(s.text, line, column)
+		if column == 0 {
+			at.Column = 0
+		}
 		if !ok || i+1 < len(frames) && s.implicit(frame.Function, line) {
 			continue
 		}
@@ -131,7 +138,7 @@ func (s *checkerRun) sites(frames []checker.Frame) []Site {
 		if strings.HasPrefix(function, "custom_kernel_") {
 			function = s.kernel.loaded.Name
 		}
-		list = append(list, Site{at.File, at.Line, function})
+		list = append(list, Site{at.File, at.Line, at.Column, function})
 	}
 	return list
 }
@@ -151,7 +158,8 @@ func (s *checkerRun) implicit(function string, line int) bool {
 
 // site returns the place of the kernel's name.
 func (k *Kernel) site() Site {
-	return Site{k.loaded.Parsed.Pos.File, k.loaded.Parsed.Pos.Line, k.loaded.Name}
+	at := k.loaded.Parsed.Pos
+	return Site{at.File, at.Line, at.Column, k.loaded.Name}
 }
 
 // thread returns the position of a thread, given the index of its group in the grid and its index in the group.
@@ -175,7 +183,7 @@ func (s *checkerRun) limitSite() Site {
 	for line, text := range strings.Split(s.source.Source, "\n") {
 		if threadgroupName.MatchString(text) {
 			if at, ok := s.kernel.loaded.Locate(s.text, line+1-translate.HostLineShift, 0); ok {
-				return Site{at.File, at.Line, s.kernel.loaded.Name}
+				return Site{File: at.File, Line: at.Line, Function: s.kernel.loaded.Name}
 			}
 		}
 	}

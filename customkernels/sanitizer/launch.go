@@ -181,14 +181,7 @@ func (k *Kernel) mlxText(l Launch, inputs []Array) string {
 	template := make([]translate.MLXTemplateArgument, len(k.loaded.Parsed.Template))
 	for i, p := range k.loaded.Parsed.Template {
 		at := slices.IndexFunc(l.Template, func(a TemplateArg) bool { return a.Name == p.Name })
-		switch v := l.Template[at].Value.(type) {
-		case DType:
-			template[i] = translate.MLXTemplateArgument{Kind: "typename", Value: dtypes[v].metal}
-		case int:
-			template[i] = translate.MLXTemplateArgument{Kind: "int", Value: strconv.Itoa(v)}
-		case bool:
-			template[i] = translate.MLXTemplateArgument{Kind: "bool", Value: strconv.Itoa(map[bool]int{true: 1}[v])}
-		}
+		template[i], _ = mlxTemplateArgument(l.Template[at]) // checked before
 	}
 	declared := make([]translate.MLXInput, len(inputs))
 	for i, a := range inputs {

@@ -26,7 +26,7 @@ func (k *Kernel) positionTypes() []Finding {
 	}
 	var list []Finding
 	add := func(a, other msl.Attribute, rule string) {
-		site := func(a msl.Attribute) Site { return Site{a.Pos.File, a.Pos.Line, k.loaded.Name} }
+		site := func(a msl.Attribute) Site { return Site{a.Pos.File, a.Pos.Line, a.Pos.Column, k.loaded.Name} }
 		f := Finding{
 			Kind: FindingPositionType, Severity: FindingPositionType.Severity(), Kernel: k.loaded.Name, Site: site(a),
 			Message: fmt.Sprintf("Apple's compiler refuses %s %s [[%s]] beside %s %s [[%s]]: %s", a.Type, a.Name, a.Attribute,

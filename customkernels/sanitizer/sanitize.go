@@ -132,7 +132,14 @@ func (k FindingKind) Severity() Severity {
 type Site struct {
 	File     string
 	Line     int // from 1; 0 if unknown
+	Column   int // in bytes, from 1; 0 if unknown
 	Function string
+}
+
+// line returns the place without its column, which differs between accesses of one line.
+func (s Site) line() Site {
+	s.Column = 0
+	return s
 }
 
 // String returns file:line.
@@ -275,11 +282,21 @@ func (k *Kernel) Sanitize(ctx context.Context, l Launch, c Config, inputs ...Arr
 	if err != nil {
 		return nil, err
 	}
-	spaces, unsupported, err := k.addressSpaces(ctx, l, inputs, s.text)
-	if err != nil {
-		return nil, err
-	}
+	var (
+		spaces      addressSpaceResult
+		unsupported []string
+		spacesErr   error
+		checked     = make(chan struct{})
+	)
+	go func() { // clang reads the text while g++ compiles it
+		defer close(checked)
+		spaces, unsupported, spacesErr = k.addressSpaces(ctx, l, inputs, s.text)
+	}()
 	r, err := s.run(ctx, c)
+	<-checked
+	if spacesErr != nil {
+		return nil, spacesErr
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (k *Kernel) checkSpaces(ctx context.Context, text string) (addressSpaceResu
 				"convert them to one type"
 		}
 		result.findings = append(result.findings, Finding{
-			Kind: kind, Severity: kind.Severity(), Kernel: k.loaded.Name, Site: k.siteOf(text, f.Line),
+			Kind: kind, Severity: kind.Severity(), Kernel: k.loaded.Name, Site: k.siteOf(text, f.Line, f.Column),
 			Message: message,
 		})
 	}
@@ -118,15 +118,15 @@ func (k *Kernel) skipReason(text string, err error) string {
 		if n := len(unread.Diagnostics) - 1; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
-		return fmt.Sprintf("clang could not read %v: %s%s", k.siteOf(text, first.Line), first.Message, more)
+		return fmt.Sprintf("clang could not read %v: %s%s", k.siteOf(text, first.Line, first.Column), first.Message, more)
 	}
 	return k.loaded.MapParseError(text, err).Error()
 }
 
 // siteOf returns the place of a line of the generated text, or the kernel's name for a line that MLX added.
-func (k *Kernel) siteOf(text string, line int) Site {
-	if at, ok := k.loaded.Locate(text, line, 0); ok {
-		return Site{File: at.File, Line: at.Line}
+func (k *Kernel) siteOf(text string, line, column int) Site {
+	if at, ok := k.loaded.Locate(text, line, column); ok {
+		return Site{File: at.File, Line: at.Line, Column: at.Column}
 	}
 	return k.site()
 }

@@ -3,8 +3,10 @@ package metalsan
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -27,9 +29,13 @@ type Command struct {
 	Timeout   time.Duration // for all schedules of a launch together
 	JSON      string        // file, - for standard output, or "" for none
 	SARIF     string        // file, like JSON
+	JUnit     string        // file, or ""
+	Baseline  string        // file with known findings, or ""
+	Write     string        // file for the baseline of this run, or ""
 	Draft     bool          // print launch descriptions instead of checking
 
-	Program string          // shell words that start the command, for the examples and the replay line
+	Program string // shell words that start the command, for the examples and the replay line
+	known   *baseline
 	Own     func() []Launch // launches to check without files; nil if files are required
 }
 
@@ -48,6 +54,9 @@ func (c *Command) New(use, short string) *cobra.Command {
 		"also write the report as JSON to `FILE`; with - it goes to standard output, and the text to standard error")
 	f.StringVar(&c.SARIF, "sarif", "",
 		"also write the findings as SARIF 2.1.0 to `FILE`; with - they go to standard output, and the text to standard error")
+	f.StringVar(&c.JUnit, "junit", "", "also write the report as JUnit's XML to `FILE`")
+	f.StringVar(&c.Baseline, "baseline", "", "accept the findings in `FILE`, which --write-baseline wrote")
+	f.StringVar(&c.Write, "write-baseline", "", "write the findings to `FILE`, and accept them")
 	f.BoolVar(&c.Draft, "draft", false, "print a launch description for each kernel of the files, and check nothing")
 	return cli.Verb(command, c.Validate, c.Run)
 }
@@ -61,12 +70,15 @@ A comment in the shader file describes the launches of its kernels:
     // launch: scale grid=1000 threadgroup=256 T=float16
     //   with: x=float16[10,100] factor=float32:2.5 y=out:float16[10,100]
 
-docs/sanitize.md documents these descriptions. The exit code is 0 if no finding fails the command,
-1 if one does or nothing ran, 2 if the command line is wrong, and 130 after an interruption.`
+The arguments are shader files, Python files with calls of mx.fast.metal_kernel, folders and patterns.
+docs/sanitize.md documents launch descriptions, and comments that accept findings.
+The exit code is 0 if no finding fails the command, 1 if one does or nothing ran, 2 if the command line
+is wrong, and 130 after an interruption.`
 
 const examples = `  PROGRAM kernel.metal
   PROGRAM kernel.metal --strict --schedules 10 --json report.json
-  PROGRAM kernel.metal --case float16 --sarif report.sarif`
+  PROGRAM shaders --case float16 --sarif report.sarif --baseline known.json
+  PROGRAM model.py --junit report.xml`
 
 // Validate returns an error if the flags are wrong.
 func (c *Command) Validate(args []string) error {
@@ -79,8 +91,8 @@ func (c *Command) Validate(args []string) error {
 	if c.Timeout <= 0 {
 		return fmt.Errorf("--timeout is %v; it must be positive", c.Timeout)
 	}
-	if c.JSON == cli.StandardOutput && c.SARIF == cli.StandardOutput {
-		return errors.New("--json and --sarif cannot both be -")
+	if c.Baseline != "" && c.Write != "" {
+		return errors.New("--baseline and --write-baseline exclude each other")
 	}
 	if err := c.Flags.Check(args); err != nil {
 		return err
@@ -88,10 +100,24 @@ func (c *Command) Validate(args []string) error {
 	if c.Draft && len(args) == 0 {
 		return errors.New("--draft needs a shader file")
 	}
-	if err := cli.CheckOutput("--json", c.JSON); err != nil {
-		return err
+	toOutput := ""
+	for _, o := range []struct{ flag, path string }{
+		{"--json", c.JSON}, {"--sarif", c.SARIF}, {"--junit", c.JUnit}, {"--write-baseline", c.Write},
+	} {
+		if err := cli.CheckOutput(o.flag, o.path); err != nil {
+			return err
+		}
+		if o.path == cli.StandardOutput && toOutput != "" {
+			return fmt.Errorf("%s and %s cannot both be -", toOutput, o.flag)
+		} else if o.path == cli.StandardOutput {
+			toOutput = o.flag
+		}
 	}
-	return cli.CheckOutput("--sarif", c.SARIF)
+	var err error
+	if c.known, err = readBaseline(c.Baseline); err != nil {
+		return fmt.Errorf("--baseline: %w", err)
+	}
+	return nil
 }
 
 // Run checks the launches and writes the reports. It returns cli.ErrFailed if the run fails, and cli.ErrInterrupted
@@ -104,25 +130,28 @@ func (c *Command) Run(s cli.Streams) error {
 	}
 	chosen := c.Launches(ctx, c.Own)
 	r := newReport(c, chosen)
-	out := s.Text(c.JSON, c.SARIF)
+	r.known = func(f sanitizeFinding) bool { return c.Write != "" || c.known.knows(f) }
+	out := s.Text(c.JSON, c.SARIF, c.JUnit, c.Write)
 	defer out.Status.End()
 	out.Status.Set("0 of %d launches checked", len(chosen.List))
 	for _, f := range chosen.Failed {
 		out.Print(f.String())
+		if r.github {
+			out.Print(annotation("error", f.File, f.Line, f.Column, "not run", f.Error))
+		}
 	}
 	c.check(ctx, chosen.List, func(done []sanitizedLaunch) {
 		out.Print(r.add(done))
 		out.Status.Set("%d of %d launches checked", len(r.Launches), len(chosen.List))
 	})
 	r.Incomplete = ctx.Err() != nil
+	r.findUnused()
 	out.Print(r.summary())
-	if err := s.WriteJSON(c.JSON, r); err != nil {
-		return err
+	if n := c.known.gone(); n > 0 && c.Write == "" && !r.Incomplete && !r.partial {
+		out.Print(fmt.Sprintf("%s: %s no longer occur; write it again with --write-baseline\n", c.Baseline, Count(n, "finding")))
 	}
-	if c.SARIF != "" {
-		if err := s.WriteJSON(c.SARIF, newSARIF(r)); err != nil {
-			return err
-		}
+	if err := c.writeReports(s, r); err != nil {
+		return err
 	}
 	switch {
 	case out.Err() != nil:
@@ -133,6 +162,34 @@ func (c *Command) Run(s cli.Streams) error {
 		return cli.ErrFailed
 	}
 	return nil
+}
+
+// writeReports writes the files that the flags name.
+func (c *Command) writeReports(s cli.Streams, r *Report) error {
+	if err := s.WriteJSON(c.JSON, r); err != nil {
+		return err
+	}
+	if c.SARIF != "" {
+		if err := s.WriteJSON(c.SARIF, newSARIF(r)); err != nil {
+			return err
+		}
+	}
+	if c.Write != "" {
+		if err := s.WriteJSON(c.Write, newBaseline(r.groups)); err != nil {
+			return err
+		}
+	}
+	if c.JUnit == "" {
+		return nil
+	}
+	text, err := xml.MarshalIndent(newJUnit(r), "", "  ")
+	if err != nil {
+		return err
+	}
+	return s.WriteFile(c.JUnit, func(w io.Writer) error {
+		_, err := io.WriteString(w, xml.Header+string(text)+"\n")
+		return err
+	})
 }
 
 // check runs the launches on several goroutines. It calls done once per kernel with the results of all its launches,

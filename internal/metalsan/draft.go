@@ -2,7 +2,9 @@ package metalsan
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/cli"
@@ -14,12 +16,16 @@ func (c *Command) draft(ctx context.Context, s cli.Streams) error {
 	for _, name := range c.Files {
 		files, err := newShaderFiles(name, c.Include)
 		var lib *sanitizer.Library
-		if err == nil {
+		if filepath.Ext(name) == ".py" {
+			err = errors.New("drafts are for shader files")
+		} else if err == nil {
 			lib, err = sanitizer.LoadNative(ctx, files, name, c.options())
 		}
 		if err != nil {
 			failed = true
-			fmt.Fprint(s.Err, FailedFile{name, err.Error()})
+			for _, problem := range problemsOf(err, name, 1) {
+				fmt.Fprint(s.Err, problem)
+			}
 			continue
 		}
 		for _, draft := range lib.Drafts() {

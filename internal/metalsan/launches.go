@@ -1,13 +1,16 @@
 package metalsan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +22,9 @@ import (
 // Launch is a kernel launch that a command can check. The functions of different launches may run concurrently.
 type Launch struct {
 	Kernel            string
-	File              string // empty for a kernel of this project
-	Label             string // distinguishes the launches of a kernel
+	File              string         // empty for a kernel of this project
+	Described         sanitizer.Site // place of the launch description, or empty
+	Label             string         // distinguishes the launches of a kernel
 	Grid, Threadgroup [3]int
 	Sanitize          func(ctx context.Context, c sanitizer.Config) (*sanitizer.Report, error)
 	Source            func() (string, error) // the Metal text that MLX generates
@@ -49,14 +53,6 @@ func LeftOut(done string, withoutLaunch, unsupported []string, incomplete bool, 
 	return text.String()
 }
 
-// FailedFile is a shader file that does not load or has a wrong launch description.
-type FailedFile struct {
-	File  string `json:"file"`
-	Error string `json:"error"`
-}
-
-func (f FailedFile) String() string { return fmt.Sprintf("%s: error: not run: %s\n", f.File, f.Error) }
-
 // Chosen holds the launches that the flags select.
 type Chosen struct {
 	List    []Launch
@@ -65,34 +61,37 @@ type Chosen struct {
 	Unsupported []string
 	Failed      []FailedFile
 
-	descriptions string // file with the launch descriptions; empty for the shader itself
+	descriptions string // file with the launch descriptions; empty for the shader itself or the file beside it
+	suppressions []*suppression
 }
 
 // Add adds the launches of a file. A file that does not load, or a description that does not fit its kernel, is added
 // to Failed.
 func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions, seed uint64) {
-	fail := func(err error) { c.Failed = append(c.Failed, FailedFile{file, err.Error()}) }
+	fail := func(err error, file string, line int) { c.Failed = append(c.Failed, problemsOf(err, file, line)...) }
 	files, err := newShaderFiles(file, o.Include)
 	if err != nil {
-		fail(err)
+		fail(err, file, 1)
 		return
 	}
-	lib, err := sanitizer.LoadNative(ctx, files, file, o)
+	lib, err := load(ctx, files, o)
+	c.addSuppressions(files)
 	if err != nil {
-		fail(err)
+		fail(err, file, 1)
 		return
 	}
-	descriptions, place := files.text, ""
-	if c.descriptions != "" {
-		if descriptions, err = os.ReadFile(c.descriptions); err != nil {
-			fail(err)
+	from, descriptions, place := cmp.Or(c.descriptions, launchFile(file)), files.text, ""
+	if from != "" {
+		if descriptions, err = os.ReadFile(from); err != nil {
+			fail(err, file, 1)
 			return
 		}
-		place = " of " + c.descriptions
+		place = " of " + from
 	}
-	specs, err := launchspec.Parse(descriptions)
+	from = cmp.Or(from, file)
+	specs, err := launchspec.Parse(lib.comments(descriptions))
 	if err != nil {
-		fail(err)
+		fail(err, from, 1)
 		return
 	}
 	if len(lib.Names()) == 0 {
@@ -101,14 +100,14 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 	described := map[string]bool{}
 	for _, spec := range specs {
 		described[spec.Kernel] = true
-		k, err := lib.Kernel(spec.Kernel, spec.Options()...)
+		k, err := lib.kernel(ctx, spec)
 		if err != nil {
-			fail(fmt.Errorf("line %d: launch description: %w", spec.Line, err))
+			fail(fmt.Errorf("launch description: %w", err), from, spec.Line)
 			continue
 		}
 		described[k.Name()] = true
 		if err := spec.ReadFiles(files, filepath.Dir(file)); err != nil {
-			fail(err)
+			fail(err, from, spec.Line)
 			continue
 		}
 		for i := range uint64(max(spec.Seeds, 1)) {
@@ -116,11 +115,12 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 			if spec.Seeds > 1 {
 				label += fmt.Sprintf(", seed %d", seed+i)
 			}
-			launch, err := newLaunch(k, files, spec, seed+i, label)
+			launch, err := newLaunch(k, lib, files, spec, seed+i, label)
 			if err != nil {
-				fail(err)
+				fail(err, from, spec.Line)
 				break
 			}
+			launch.Described = sanitizer.Site{File: from, Line: spec.Line, Column: 1}
 			c.List = append(c.List, launch)
 		}
 	}
@@ -134,11 +134,12 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 }
 
 // newLaunch returns the launch of a description with the inputs of a seed.
-func newLaunch(k *sanitizer.Kernel, files shaderFiles, spec launchspec.Spec, seed uint64, label string) (Launch, error) {
+func newLaunch(k *sanitizer.Kernel, lib source, files shaderFiles, spec launchspec.Spec, seed uint64, label string) (Launch, error) {
 	launch, inputs, err := spec.Arguments(k, seed)
 	if err != nil {
 		return Launch{}, err
 	}
+	launch.Template = lib.template(launch)
 	return Launch{
 		Kernel: k.Name(), File: files.shader, Label: label,
 		Grid: launch.Grid, Threadgroup: launch.Threadgroup,
@@ -146,6 +147,9 @@ func newLaunch(k *sanitizer.Kernel, files shaderFiles, spec launchspec.Spec, see
 			return k.Sanitize(ctx, launch, config, inputs...)
 		},
 		Source: func() (string, error) {
+			if _, isPython := lib.(pythonSource); isPython {
+				return "", fmt.Errorf("%s: Python has the source of its kernels", files.shader)
+			}
 			k, launch, inputs, err := mlxLaunch(files, files.shader, spec, seed)
 			if err != nil {
 				return "", err
@@ -188,7 +192,7 @@ type Flags struct {
 
 // Register adds the flags to a command whose arguments are shader files.
 func (f *Flags) Register(c *cobra.Command) {
-	c.ValidArgsFunction = cli.Files("metal")
+	c.ValidArgsFunction = cli.Files("metal", "py")
 	AddInclude(c, &f.Include)
 	c.Flags().StringVar(&f.From, "launches", "", "read the launch descriptions from `FILE` instead of from the shader file")
 	c.Flags().StringArrayVarP(&f.Define, "define", "D", nil, "macro `NAME` or NAME=VALUE for the shaders; may be repeated")
@@ -205,19 +209,15 @@ func AddInclude(c *cobra.Command, p *[]string) {
 	}
 }
 
-// Check sets Files to the arguments. It returns an error if a file is missing or a folder, or if --case is not a
-// regular expression.
-func (f *Flags) Check(args []string) error {
-	f.Files = args
+// Check sets Files to the files that the arguments stand for. It returns an error if a file is missing, or if --case is
+// not a regular expression.
+func (f *Flags) Check(args []string) (err error) {
+	if f.Files, err = expand(args); err != nil {
+		return err
+	}
 	if f.From != "" && len(f.Files) != 1 {
 		return fmt.Errorf("--launches is for one shader file, and there are %d", len(f.Files))
 	}
-	for _, file := range f.Files {
-		if err := CheckShader(file); err != nil {
-			return err
-		}
-	}
-	var err error
 	f.pattern, err = cli.Pattern("--case", f.Case)
 	return err
 }
@@ -237,12 +237,18 @@ func CheckShader(file string) error {
 // Launches returns the launches of the files, or of own if there are no files. It keeps only launches that --case
 // matches. Failed files and kernels without a launch description are not filtered.
 func (f *Flags) Launches(ctx context.Context, own func() []Launch) Chosen {
-	c := Chosen{descriptions: f.From}
+	c := Chosen{}
 	if len(f.Files) == 0 {
 		c.List = own()
 	}
-	for _, file := range f.Files {
-		c.Add(ctx, file, f.options(), f.Seed)
+	for _, part := range inParallel(f.Files, func(file string) Chosen {
+		part := Chosen{descriptions: f.From}
+		part.Add(ctx, file, f.options(), f.Seed)
+		return part
+	}) {
+		c.List, c.Without = append(c.List, part.List...), append(c.Without, part.Without...)
+		c.Unsupported, c.Failed = append(c.Unsupported, part.Unsupported...), append(c.Failed, part.Failed...)
+		c.mergeSuppressions(part.suppressions)
 	}
 	if f.pattern != nil {
 		var picked []Launch
@@ -254,6 +260,22 @@ func (f *Flags) Launches(ctx context.Context, own func() []Launch) Chosen {
 		c.List = picked
 	}
 	return c
+}
+
+// inParallel calls a function for each file on all processors, and returns the results in the order of the files.
+func inParallel[R any](files []string, call func(file string) R) []R {
+	results := make([]R, len(files))
+	limit := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var running sync.WaitGroup
+	for i, file := range files {
+		limit <- struct{}{}
+		running.Go(func() {
+			defer func() { <-limit }()
+			results[i] = call(file)
+		})
+	}
+	running.Wait()
+	return results
 }
 
 // options returns the options of the preprocessor.

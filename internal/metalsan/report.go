@@ -9,8 +9,13 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
+// schemaVersion is the version of the JSON report. It changes if a field changes its meaning or goes.
+const schemaVersion = 1
+
 // Report is the result of a run, in the form of the JSON report.
 type Report struct {
+	SchemaVersion int `json:"schema_version"`
+
 	MLX      string `json:"mlx"`
 	Compiler string `json:"compiler"`
 	// Containment holds the restrictions of the kernels, and Unrestricted the gaps.
@@ -31,14 +36,28 @@ type Report struct {
 	Errors      int `json:"errors"`
 	Portability int `json:"portability"`
 	Unchecked   int `json:"unchecked"`
+	// Suppressed and InBaseline count the findings that Errors and Portability leave out.
+	Suppressed int `json:"suppressed"`
+	InBaseline int `json:"in_baseline"`
 	// WithoutLaunch holds the kernels without a launch description.
 	WithoutLaunch []string `json:"without_launch"`
 	// Unsupported holds the kernels that cannot run, with the reason.
 	Unsupported []string          `json:"unsupported_kernels"`
 	FailedFiles []FailedFile      `json:"failed_files"`
 	Launches    []sanitizedLaunch `json:"launches"`
+	// UnusedSuppressions holds suppressions that accepted no finding. It is empty if a launch did not run.
+	UnusedSuppressions []unusedSuppression `json:"unused_suppressions"`
 
-	groups []findingGroup // of all launches
+	groups       []findingGroup // of all launches
+	suppressions []*suppression
+	known        func(sanitizeFinding) bool // whether the baseline accepts a finding
+	partial      bool                       // --case leaves launches out
+	github       bool                       // the text has annotations
+}
+
+type unusedSuppression struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
 }
 
 // sanitizedLaunch is the result of one launch.
@@ -62,6 +81,9 @@ type sanitizedLaunch struct {
 	Seconds    float64 `json:"seconds"` // duration in the checker
 
 	Findings []sanitizeFinding `json:"findings"`
+
+	problems []FailedFile // of Error, with places
+	at       string       // place of the launch description
 }
 
 // sanitizeFinding is a finding in JSON.
@@ -77,15 +99,30 @@ type sanitizeFinding struct {
 	Element  int           `json:"element"`
 	Threads  []findingAt   `json:"threads"`
 	Schedule string        `json:"schedule"`
+	// Suppressed is the reason of the suppression that accepts the finding.
+	Suppressed string `json:"suppressed,omitempty"`
+	InBaseline bool   `json:"in_baseline,omitempty"`
 }
+
+// accepted reports whether a suppression or the baseline accepts the finding.
+func (f sanitizeFinding) accepted() bool { return f.Suppressed != "" || f.InBaseline }
+
+// failing reports whether the finding fails the run without --strict.
+func (f sanitizeFinding) failing() bool { return f.Severity == string(sanitizer.SeverityError) }
 
 type findingSite struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`
+	Column   int    `json:"column,omitempty"`
 	Function string `json:"function"`
 }
 
 func (s findingSite) String() string { return fmt.Sprintf("%s:%d", s.File, s.Line) }
+
+// exact returns the place with its column, which is 1 if it is unknown.
+func (s findingSite) exact() string {
+	return fmt.Sprintf("%s:%d:%d", cmp.Or(s.File, s.Function), max(s.Line, 1), max(s.Column, 1))
+}
 
 type findingAt struct {
 	Group  [3]int `json:"group"`
@@ -94,6 +131,8 @@ type findingAt struct {
 
 func newReport(c *Command, chosen Chosen) *Report {
 	r := &Report{
+		SchemaVersion: schemaVersion, suppressions: chosen.suppressions, partial: c.pattern != nil, github: onGitHub(),
+		known: func(sanitizeFinding) bool { return false }, UnusedSuppressions: []unusedSuppression{},
 		MLX: sanitizer.MLXVersion, Seed: c.Seed, Schedules: c.Schedules, Strict: c.strict(), Replay: c.replay(),
 		WithoutLaunch: append([]string{}, chosen.Without...), FailedFiles: append([]FailedFile{}, chosen.Failed...),
 		Unsupported: append([]string{}, chosen.Unsupported...),
@@ -109,10 +148,13 @@ func newReport(c *Command, chosen Chosen) *Report {
 func newSanitizedLaunch(l Launch, report *sanitizer.Report, err error) sanitizedLaunch {
 	s := sanitizedLaunch{
 		Kernel: l.Kernel, File: l.File, Launch: l.Label,
-		Grid: l.Grid, Threadgroup: l.Threadgroup, Findings: []sanitizeFinding{},
+		Grid: l.Grid, Threadgroup: l.Threadgroup, Findings: []sanitizeFinding{}, at: l.Kernel,
+	}
+	if l.Described.Line > 0 {
+		s.at = fmt.Sprintf("%s:%d:1", l.Described.File, l.Described.Line)
 	}
 	if err != nil {
-		s.Error = err.Error()
+		s.Error, s.problems = err.Error(), problemsOf(err, cmp.Or(l.Described.File, l.Kernel), l.Described.Line)
 		return s
 	}
 	s.UnsupportedByMLX, s.Unchecked = report.UnsupportedByMLX, report.AddressSpacesSkipped
@@ -126,7 +168,7 @@ func newSanitizedLaunch(l Launch, report *sanitizer.Report, err error) sanitized
 }
 
 func newSanitizeFinding(f sanitizer.Finding) sanitizeFinding {
-	site := func(s sanitizer.Site) findingSite { return findingSite{s.File, s.Line, s.Function} }
+	site := func(s sanitizer.Site) findingSite { return findingSite{s.File, s.Line, s.Column, s.Function} }
 	j := sanitizeFinding{
 		Kind: string(f.Kind), Severity: string(f.Severity), Message: f.Message, Site: site(f.Site),
 		Path: []findingSite{}, Threads: []findingAt{}, Buffer: f.Buffer, Element: f.Element, Schedule: f.Schedule,
@@ -158,57 +200,104 @@ func (r *Report) add(launches []sanitizedLaunch) string {
 	first := launches[0]
 	r.Kernels++
 	r.LaunchCount += len(launches)
+	groups := r.accept(launches)
 	r.Launches = append(r.Launches, launches...)
-	groups := sameFindings(launches)
 	r.groups = append(r.groups, groups...)
-	var failures []string
+	errors, portability, accepted := 0, 0, 0
 	for _, l := range launches {
 		if l.Error != "" {
-			failures = append(failures, fmt.Sprintf("%s: error: not run (%s, %s): %s\n",
-				cmp.Or(l.File, l.Kernel), l.Kernel, l.Launch, l.Error))
+			errors++
+		}
+		if l.Unchecked != "" {
+			r.Unchecked++
 		}
 	}
-	errors, portability := len(failures), 0
 	for _, g := range groups {
-		if g.finding.Severity == string(sanitizer.SeverityError) {
+		switch {
+		case g.finding.accepted():
+			accepted++
+		case g.finding.failing():
 			errors++
-		} else {
+		default:
 			portability++
 		}
 	}
 	r.Errors += errors
 	r.Portability += portability
-	for _, l := range launches {
-		if l.Unchecked != "" {
-			r.Unchecked++
-		}
-	}
 	verdict := "ok"
 	if errors+portability > 0 {
 		verdict = Count(errors, "error") + ", " + Count(portability, "portability finding")
 	}
+	if accepted > 0 {
+		verdict += fmt.Sprintf(", %d accepted", accepted)
+	}
 	fmt.Fprintf(&text, "%s: %s: %s\n", first.Kernel, Count(len(launches), "launch"), verdict)
-	for _, failure := range failures {
-		text.WriteString(failure)
+	for _, l := range launches {
+		for i, p := range l.problems {
+			message := p.Error
+			if i == 0 {
+				message = fmt.Sprintf("not run (%s, %s): %s", l.Kernel, l.Launch, p.Error)
+			}
+			fmt.Fprintf(&text, "%s:%d:%d: error: %s\n", p.File, p.Line, p.Column, message)
+			if r.github {
+				text.WriteString(annotation("error", p.File, p.Line, p.Column, "not run", message))
+			}
+		}
 	}
 	remark := func(label string, of func(sanitizedLaunch) string) {
 		for _, g := range byRemark(launches, of) {
-			fmt.Fprintf(&text, "%s: %s (%s): %s\n", cmp.Or(first.File, first.Kernel), label, andMore(g.launches), g.text)
+			fmt.Fprintf(&text, "%s: note: %s (%s): %s\n", g.at, label, andMore(g.launches), g.text)
 		}
 	}
 	remark("outside MLX", func(l sanitizedLaunch) string { return l.UnsupportedByMLX })
-	remark("note", func(l sanitizedLaunch) string { return l.CompilerNote })
+	remark("compiler", func(l sanitizedLaunch) string { return l.CompilerNote })
 	remark("address spaces not checked", func(l sanitizedLaunch) string { return l.Unchecked })
 	for _, g := range groups {
-		text.WriteString(g.String())
+		if f := g.finding; !f.accepted() {
+			text.WriteString(g.String())
+			if r.github {
+				text.WriteString(annotation(sarifLevel(sanitizer.Severity(f.Severity)), cmp.Or(f.Site.File, f.Site.Function),
+					f.Site.Line, f.Site.Column, f.Kind, f.Message))
+			}
+		}
 	}
 	return text.String()
+}
+
+// accept merges the findings of a kernel's launches. It marks those that a suppression or the baseline accepts.
+func (r *Report) accept(launches []sanitizedLaunch) []findingGroup {
+	for _, l := range launches {
+		for i := range l.Findings {
+			l.Findings[i].Suppressed = reasonFor(r.suppressions, l.Findings[i])
+		}
+	}
+	groups := sameFindings(launches)
+	for i := range groups {
+		f := &groups[i].finding
+		if f.Suppressed != "" {
+			r.Suppressed++
+			continue
+		}
+		if f.InBaseline = r.known(*f); !f.InBaseline {
+			continue
+		}
+		r.InBaseline++
+		for _, l := range launches {
+			for j := range l.Findings {
+				if o := &l.Findings[j]; o.same(*f) {
+					o.InBaseline = true
+				}
+			}
+		}
+	}
+	return groups
 }
 
 // remarkGroup is a remark that applies to several launches.
 type remarkGroup struct {
 	text     string
 	launches []string
+	at       string // place of the first launch's description
 }
 
 // byRemark groups launches by their remarks and drops launches without a remark.
@@ -222,7 +311,7 @@ func byRemark(launches []sanitizedLaunch, of func(sanitizedLaunch) string) []rem
 		i := slices.IndexFunc(groups, func(g remarkGroup) bool { return g.text == text })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, remarkGroup{text: text})
+			groups = append(groups, remarkGroup{text: text, at: l.at})
 		}
 		groups[i].launches = append(groups[i].launches, l.Launch)
 	}
@@ -249,8 +338,7 @@ func sameFindings(launches []sanitizedLaunch) []findingGroup {
 	for _, l := range launches {
 		for _, f := range l.Findings {
 			i := slices.IndexFunc(groups, func(g findingGroup) bool {
-				o := g.finding
-				return o.Kind == f.Kind && o.Buffer == f.Buffer && samePlaces(o, f) && !slices.Contains(g.launches, l.Launch)
+				return g.finding.same(f) && !slices.Contains(g.launches, l.Launch)
 			})
 			if i < 0 {
 				i = len(groups)
@@ -265,6 +353,11 @@ func sameFindings(launches []sanitizedLaunch) []findingGroup {
 		return cmp.Compare(a.finding.Severity, b.finding.Severity)
 	})
 	return groups
+}
+
+// same reports whether two findings are one: of the same kind, at the same places.
+func (f sanitizeFinding) same(o sanitizeFinding) bool {
+	return o.Kind == f.Kind && o.Buffer == f.Buffer && samePlaces(o, f)
 }
 
 // samePlaces reports whether two findings share a place.
@@ -292,12 +385,7 @@ func (f sanitizeFinding) places() []findingSite {
 func (g findingGroup) String() string {
 	f := g.finding
 	var text strings.Builder
-	if f.Site.Line > 0 {
-		fmt.Fprintf(&text, "%s: ", f.Site)
-	} else {
-		fmt.Fprintf(&text, "%s: ", cmp.Or(f.Site.File, f.Site.Function))
-	}
-	fmt.Fprintf(&text, "%s: %s: %s\n", f.Severity, f.Kind, f.Message)
+	fmt.Fprintf(&text, "%s: %s: %s: %s\n", f.Site.exact(), f.Severity, f.Kind, f.Message)
 	line := func(name, value string) { fmt.Fprintf(&text, "    %-9s %s\n", name, value) }
 	for i, s := range f.Path {
 		if i == 0 {
@@ -334,18 +422,45 @@ func (g findingGroup) String() string {
 
 // failed reports whether the run fails.
 func (r *Report) failed() bool {
-	return r.LaunchCount == 0 || r.Errors > 0 || r.Strict && r.Portability+r.Unchecked > 0
+	return r.LaunchCount == 0 || r.Errors > 0 || r.Strict && r.Portability+r.Unchecked+len(r.UnusedSuppressions) > 0
+}
+
+// findUnused sets UnusedSuppressions. A launch that did not run may need a suppression.
+func (r *Report) findUnused() {
+	if r.Incomplete || r.partial || len(r.FailedFiles) > 0 ||
+		slices.ContainsFunc(r.Launches, func(l sanitizedLaunch) bool { return l.Error != "" }) {
+		return
+	}
+	for _, s := range r.suppressions {
+		if !s.used {
+			r.UnusedSuppressions = append(r.UnusedSuppressions, unusedSuppression{s.file, s.line})
+		}
+	}
 }
 
 // summary returns the end of the report.
 func (r *Report) summary() string {
 	var text strings.Builder
 	text.WriteString(LeftOut("run", r.WithoutLaunch, r.Unsupported, r.Incomplete, r.LaunchCount))
+	for _, u := range r.UnusedSuppressions {
+		const message = "unused suppression: no finding at its line is of this kind; remove the comment"
+		fmt.Fprintf(&text, "%s:%d:1: warning: %s\n", u.File, u.Line, message)
+		if r.github {
+			text.WriteString(annotation("warning", u.File, u.Line, 1, "suppression", message))
+		}
+	}
 	if r.Errors+r.Portability > 0 {
 		fmt.Fprintf(&text, "replay: %s\n", r.Replay)
 	}
-	fmt.Fprintf(&text, "%s, %s, %s, %s\n", Count(r.Kernels, "kernel"), Count(r.LaunchCount, "launch"),
+	fmt.Fprintf(&text, "%s, %s, %s, %s", Count(r.Kernels, "kernel"), Count(r.LaunchCount, "launch"),
 		Count(r.Errors, "error"), Count(r.Portability, "portability finding"))
+	if r.Suppressed > 0 {
+		fmt.Fprintf(&text, ", %d suppressed", r.Suppressed)
+	}
+	if r.InBaseline > 0 {
+		fmt.Fprintf(&text, ", %d in the baseline", r.InBaseline)
+	}
+	text.WriteByte('\n')
 	return text.String()
 }
 

@@ -55,13 +55,16 @@ func TestRemarksOnLaunches(t *testing.T) {
 	unread.AddressSpacesSkipped = "clang is missing"
 	outside.AddressSpacesSkipped, outside.UnsupportedByMLX = "clang is missing", "y is read and written"
 	r := newReport(&Command{Flags: Flags{Files: []string{"f.metal"}}}, Chosen{})
+	launch := func(label string, line int) Launch {
+		return Launch{Kernel: "softmax", File: "f.metal", Label: label, Described: sanitizer.Site{File: "f.metal", Line: line}}
+	}
 	require.Equal(t, "softmax: 3 launches: ok\n"+
-		"f.metal: outside MLX (c): y is read and written\n"+
-		"f.metal: address spaces not checked (b and 1 more): clang is missing\n",
+		"f.metal:9:1: note: outside MLX (c): y is read and written\n"+
+		"f.metal:8:1: note: address spaces not checked (b and 1 more): clang is missing\n",
 		r.add([]sanitizedLaunch{
-			newSanitizedLaunch(Launch{Kernel: "softmax", File: "f.metal", Label: "a"}, &kernel, nil),
-			newSanitizedLaunch(Launch{Kernel: "softmax", File: "f.metal", Label: "b"}, &unread, nil),
-			newSanitizedLaunch(Launch{Kernel: "softmax", File: "f.metal", Label: "c"}, &outside, nil),
+			newSanitizedLaunch(launch("a", 7), &kernel, nil),
+			newSanitizedLaunch(launch("b", 8), &unread, nil),
+			newSanitizedLaunch(launch("c", 9), &outside, nil),
 		}))
 	require.Zero(t, r.Errors)
 	require.Equal(t, 2, r.Unchecked)

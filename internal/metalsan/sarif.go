@@ -2,13 +2,11 @@ package metalsan
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/cli"
@@ -54,13 +52,18 @@ type (
 		Locations []sarifLocation `json:"locations,omitempty"`
 	}
 	sarifResult struct {
-		RuleID              string            `json:"ruleId"`
-		RuleIndex           int               `json:"ruleIndex"`
-		Level               string            `json:"level"`
-		Message             sarifMessage      `json:"message"`
-		Locations           []sarifLocation   `json:"locations"`
-		RelatedLocations    []sarifLocation   `json:"relatedLocations,omitempty"`
-		PartialFingerprints map[string]string `json:"partialFingerprints"`
+		RuleID              string             `json:"ruleId"`
+		RuleIndex           int                `json:"ruleIndex"`
+		Level               string             `json:"level"`
+		Message             sarifMessage       `json:"message"`
+		Locations           []sarifLocation    `json:"locations"`
+		RelatedLocations    []sarifLocation    `json:"relatedLocations,omitempty"`
+		PartialFingerprints map[string]string  `json:"partialFingerprints"`
+		Suppressions        []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Justification string `json:"justification"`
 	}
 	sarifMessage struct {
 		Text string `json:"text"`
@@ -78,7 +81,8 @@ type (
 		Region *sarifRegion `json:"region,omitempty"`
 	}
 	sarifRegion struct {
-		StartLine int `json:"startLine"`
+		StartLine   int `json:"startLine"`
+		StartColumn int `json:"startColumn,omitempty"`
 	}
 	sarifFunction struct {
 		Name string `json:"name"`
@@ -103,20 +107,20 @@ func newSARIF(r *Report) sarifLog {
 		})
 	}
 	invocation := sarifInvocation{CommandLine: r.Replay, ExecutionSuccessful: !r.Incomplete}
-	notify := func(file, text string) {
+	notify := func(at findingSite, text string) {
 		invocation.ExecutionSuccessful = false
 		n := sarifNotification{Level: "error", Message: sarifMessage{text}}
-		if file != "" {
-			n.Locations = []sarifLocation{sarifAt(findingSite{File: file})}
+		if at.File != "" {
+			n.Locations = []sarifLocation{sarifAt(at)}
 		}
 		invocation.Notifications = append(invocation.Notifications, n)
 	}
 	for _, f := range r.FailedFiles {
-		notify(f.File, f.Error)
+		notify(findingSite{File: f.File, Line: f.Line, Column: f.Column}, f.Error)
 	}
 	for _, l := range r.Launches {
 		if l.Error != "" {
-			notify(l.File, fmt.Sprintf("%s, %s: %s", l.Kernel, l.Launch, l.Error))
+			notify(findingSite{File: l.File}, fmt.Sprintf("%s, %s: %s", l.Kernel, l.Launch, l.Error))
 		}
 	}
 	run.Invocations = []sarifInvocation{invocation}
@@ -149,13 +153,12 @@ func sarifResultOf(g findingGroup) sarifResult {
 	for _, s := range f.Path {
 		related("called here", s)
 	}
-	// An edit elsewhere moves lines, so the fingerprint contains none.
-	identity := []string{f.Kind, f.Site.File, f.Site.Function, f.Buffer}
-	if f.Other != nil {
-		identity = append(identity, f.Other.File, f.Other.Function)
-	}
-	result.PartialFingerprints = map[string]string{
-		"finding/v1": fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(identity, "\x00"))))[:32],
+	result.PartialFingerprints = map[string]string{"finding/v1": fingerprint(f)}
+	switch {
+	case f.Suppressed != "":
+		result.Suppressions = []sarifSuppression{{"inSource", f.Suppressed}}
+	case f.InBaseline:
+		result.Suppressions = []sarifSuppression{{"external", "in the baseline"}}
 	}
 	return result
 }
@@ -167,10 +170,22 @@ func sarifLevel(s sanitizer.Severity) string {
 	return "warning"
 }
 
-// sarifAt returns a location. The URI of a file below the working folder is relative to it.
+// sarifAt returns a location.
 func sarifAt(s findingSite) sarifLocation {
 	var l sarifLocation
-	file := cmp.Or(s.File, ".")
+	l.PhysicalLocation.ArtifactLocation.URI = uriOf(s.File)
+	if s.Line > 0 {
+		l.PhysicalLocation.Region = &sarifRegion{s.Line, s.Column}
+	}
+	if s.Function != "" {
+		l.LogicalLocations = []sarifFunction{{s.Function, "function"}}
+	}
+	return l
+}
+
+// uriOf returns the URI of a file, which is relative if the file lies below the working folder.
+func uriOf(file string) string {
+	file = cmp.Or(file, ".")
 	if wd, err := os.Getwd(); err == nil && filepath.IsAbs(file) {
 		if below, err := filepath.Rel(wd, file); err == nil && filepath.IsLocal(below) {
 			file = below
@@ -180,12 +195,5 @@ func sarifAt(s findingSite) sarifLocation {
 	if filepath.IsAbs(file) {
 		uri.Scheme = "file"
 	}
-	l.PhysicalLocation.ArtifactLocation.URI = uri.String()
-	if s.Line > 0 {
-		l.PhysicalLocation.Region = &sarifRegion{s.Line}
-	}
-	if s.Function != "" {
-		l.LogicalLocations = []sarifFunction{{s.Function, "function"}}
-	}
-	return l
+	return uri.String()
 }

@@ -27,7 +27,7 @@ func sampleSARIF(t *testing.T) map[string]any {
 		Kind: sanitizer.FindingShift, Message: "a shift",
 		Site: sanitizer.Site{File: "/elsewhere/e.metal"},
 	})
-	r := newReport(&Command{Program: "metalsan"}, Chosen{Failed: []FailedFile{{"lost.metal", "no such file"}}})
+	r := newReport(&Command{Program: "metalsan"}, Chosen{Failed: []FailedFile{{"lost.metal", 1, 10, "no such file"}}})
 	r.add([]sanitizedLaunch{
 		{Kernel: "f", Launch: "1", Findings: []sanitizeFinding{race, limit}},
 		{Kernel: "f", File: "a.metal", Launch: "2", Error: "no"},

@@ -16,11 +16,14 @@ type shaderFiles struct {
 	shader  string
 	text    []byte // text of the shader, which may be a pipe that can be read only once
 	folders []string
+	read    map[string][]byte // texts of the files that were read, by name
 }
 
 func newShaderFiles(shader string, folders []string) (shaderFiles, error) {
 	text, err := os.ReadFile(shader)
-	return shaderFiles{shader, text, append([]string{filepath.Dir(shader)}, folders...)}, err
+	return shaderFiles{
+		shader, text, append([]string{filepath.Dir(shader)}, folders...), map[string][]byte{shader: text},
+	}, err
 }
 
 // Open implements [fs.FS], except for the form of names. Symbolic links do not lead out of the folders.
@@ -78,5 +81,9 @@ func (f shaderFiles) ReadFile(name string) ([]byte, error) {
 	if name == f.shader {
 		return slices.Clone(f.text), nil
 	}
-	return fs.ReadFile(struct{ fs.FS }{f}, name)
+	text, err := fs.ReadFile(struct{ fs.FS }{f}, name)
+	if err == nil {
+		f.read[name] = text
+	}
+	return text, err
 }

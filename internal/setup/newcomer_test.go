@@ -17,7 +17,7 @@ var transcriptFile = flag.String("transcript", "", "write the commands of TestNe
 var (
 	shaders  = regexp.MustCompile("(?s)```metal\n(.*?)```")
 	checking = regexp.MustCompile("```sh\n(go run \\S*/cmd/metalsan@latest mse.metal)\n```")
-	race     = regexp.MustCompile("```text\n(mse.metal:\\d+: error: race: .*\n)```")
+	race     = regexp.MustCompile("```text\n(mse.metal:\\d+:\\d+: error: race: .*\n)```")
 	training = regexp.MustCompile("(?s)```go\n(package main[^`]*?mse.metal.*?)```\n\n```text\n(.*?)```")
 )
 

@@ -130,7 +130,7 @@ func (w *rewriter) read(ctx context.Context) ([]diagnostic, error) {
 	if w.definesMLX() {
 		before = "#define MLXG_NO_MLX_PRELUDE\n" + prelude.Text
 	}
-	return runClang(ctx, before+"\n#line 1 \""+checkedText+"\"\n"+translated)
+	return readWithClang(ctx, before+"\n#line 1 \""+checkedText+"\"\n"+translated)
 }
 
 // definesMLX reports whether the text defines classes that MLX declares before a kernel, as MLX's own headers do.

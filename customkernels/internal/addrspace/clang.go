@@ -13,6 +13,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/addrspace/prelude"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/confine"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 	"github.com/mlxgrad/mlxgrad/internal/cxx"
 )
 
@@ -38,12 +39,32 @@ func Clang() (string, error) {
 	return "", ErrNoClang
 }
 
-// runClang gives a text of C++ for OpenCL to clang and returns clang's errors.
-func runClang(ctx context.Context, text string) ([]diagnostic, error) {
+// readWithClang gives a text of C++ for OpenCL to clang and returns clang's errors. The cache keeps clang's output.
+func readWithClang(ctx context.Context, text string) ([]diagnostic, error) {
 	path, err := Clang()
 	if err != nil {
 		return nil, err
 	}
+	identity, err := toolchain.Identity(path)
+	if err != nil {
+		return nil, err
+	}
+	key := toolchain.Hash("address spaces", identity, text)
+	output, err := toolchain.Stored(key, ".diagnostics", func() ([]byte, error) {
+		output, err := runClang(ctx, path, text)
+		if err == nil {
+			_, err = parseDiagnostics(string(output), path) // an error is not kept
+		}
+		return output, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parseDiagnostics(string(output), path)
+}
+
+// runClang returns clang's output for a text.
+func runClang(ctx context.Context, path, text string) ([]byte, error) {
 	ctx, cancel := confine.Context(ctx)
 	defer cancel()
 	command := confine.Compiler([]string{path}, "-x", "clcpp", "-cl-std=clc++2021", "-target", "spir64-unknown-unknown",
@@ -53,7 +74,7 @@ func runClang(ctx context.Context, text string) ([]diagnostic, error) {
 	command.Stdin = strings.NewReader(text)
 	var output confine.Output
 	command.Stderr = &output
-	err = command.Run(ctx)
+	err := command.Run(ctx)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("the address-space check was interrupted: %w", context.Cause(ctx))
 	}
@@ -61,7 +82,7 @@ func runClang(ctx context.Context, text string) ([]diagnostic, error) {
 	if err != nil && !errors.As(err, &exit) {
 		return nil, fmt.Errorf("clang at %s does not run: %w; install clang 14 or later", path, err)
 	}
-	return parseDiagnostics(output.String(), path)
+	return []byte(output.String()), nil
 }
 
 var diagnosticLine = regexp.MustCompile(`^(.+?):(\d+):(\d+): (fatal error|error|note|warning): (.*)$`)

@@ -52,7 +52,11 @@ var runtimeFlags = []string{
 
 // linkFlags link the program at fixed addresses, so that program counters need no translation, and redirect memory
 // copies to the checker's runtime.
-var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"}
+var linkFlags = []string{"-no-pie", "-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset", "-o", "program", "shader.o"}
+
+// fewLibraries are the libraries that almost every program needs. Reading the C++ library would take as long as the rest
+// of linking.
+var fewLibraries = []string{"-nodefaultlibs", "-lm", "-lc", "-lgcc"}
 
 // variant selects how a shader is compiled.
 type variant struct {
@@ -88,8 +92,9 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", variables,
 			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
 	}
-	// Nothing reads the locations of variables, and tracking them takes a quarter of the compile time.
-	return append(f, "-fno-var-tracking", "-fcaller-saves", "-fsanitize=alignment,bounds-strict,shift-exponent",
+	// Nothing reads the locations of variables or the types of the headers, which take a third of the compile time.
+	return append(f, "-fno-var-tracking", "-femit-struct-debug-baseonly", "-fcaller-saves",
+		"-fsanitize=alignment,bounds-strict,shift-exponent",
 		variables, "--param", "tsan-instrument-func-entry-exit=0")
 }
 
@@ -112,8 +117,8 @@ func watchedFlags(t *toolchain.Toolchain) []string {
 // shadowOffset is own_shadow_offset of worker/own.h.
 const shadowOffset = "0x7fff8000"
 
-// builds holds the programs by key, with their debug information.
-var builds sync.Map
+// programs holds the programs of this process, with their debug information.
+var programs toolchain.Cache[*Program]
 
 // Build compiles a shader for the checker, or finds it in the cache. text is the translation unit of translate.Host.
 // The error is a *toolchain.CompileError if the compiler rejects the text, and toolchain.ErrNoCompiler without a
@@ -126,12 +131,19 @@ func Build(ctx context.Context, text string) (*Program, error) {
 	return BuildWith(ctx, t, text)
 }
 
-// BuildWith is Build with a compiler.
+// BuildWith is Build with a compiler. It also compiles the program that [Program.Run] compares with, at the same time.
 func BuildWith(ctx context.Context, t *toolchain.Toolchain, text string) (*Program, error) {
-	return programFor(ctx, t, text, variant{})
+	compared := make(chan struct{})
+	go func() {
+		defer close(compared)
+		_, _ = programFor(ctx, t, text, variant{zero: true, filled: true, watched: true}) // Run reports its error
+	}()
+	p, err := programFor(ctx, t, text, variant{})
+	<-compared
+	return p, err
 }
 
-// programFor returns the program of a variant.
+// programFor returns the program of a variant. Concurrent callers share one compilation.
 func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v variant) (*Program, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("checker: unsupported operating system %s; the checker runs on Linux", runtime.GOOS)
@@ -147,6 +159,17 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 	}
 	flags := shaderFlags(t, v)
 	key := toolchain.Hash(append(append([]string{t.Key(), workerHash(), source}, flags...), linkFlags...)...)
+	obtain := func(ctx context.Context) (*Program, error) { return obtainProgram(ctx, t, key, text, source, v) }
+	p, err := programs.Share(ctx, key, toolchain.KernelName(text), obtain)
+	if err == nil && !toolchain.Kept(p.Path) { // the cache was removed, or is another one
+		return obtain(ctx)
+	}
+	return p, err
+}
+
+// obtainProgram finds the program of a variant in the cache, or compiles it.
+func obtainProgram(ctx context.Context, t *toolchain.Toolchain, key, text, source string, v variant) (*Program, error) {
+	flags := shaderFlags(t, v)
 	path, ok := toolchain.Find(key + ".checked")
 	if output, refused := toolchain.Refused(key); refused && !ok {
 		return nil, &toolchain.CompileError{Kernel: toolchain.KernelName(text), Compiler: t.String(), Output: output}
@@ -164,11 +187,10 @@ func programFor(ctx context.Context, t *toolchain.Toolchain, text string, v vari
 			return nil, err
 		}
 	}
-	p, _ := builds.LoadOrStore(key, &Program{
+	return &Program{
 		Path: path, Compiler: t.String(),
 		Flags: strings.Join(flags, " "), Source: sourceName, tools: t, text: text, watched: v.watched,
-	})
-	return p.(*Program), nil
+	}, nil
 }
 
 // build compiles and links the executable in a work folder, and renames it into the cache last.
@@ -204,15 +226,22 @@ func build(ctx context.Context, t *toolchain.Toolchain, dir, path, text string, 
 	if err := toolchain.RefuseImports(filepath.Join(work, "shader.o"), name); err != nil {
 		return err
 	}
-	args := append(append([]string{}, linkFlags...), "-o", "program", "shader.o", library, "-lm")
-	if err := t.Run(ctx, work, name, args...); err != nil {
-		return err
+	args := append(slices.Clone(linkFlags), library)
+	if t.Run(ctx, work, name, append(args, fewLibraries...)...) != nil {
+		if err := t.Run(ctx, work, name, append(args, "-lm")...); err != nil {
+			return err
+		}
 	}
 	return toolchain.Keep(filepath.Join(work, "program"), path)
 }
 
+// runtimeBuild is locked while the runtime is compiled: the first kernels of a process would compile it several times.
+var runtimeBuild sync.Mutex
+
 // buildRuntime compiles the runtime, once per compiler.
 func buildRuntime(ctx context.Context, t *toolchain.Toolchain, work, kernel, path string) error {
+	runtimeBuild.Lock()
+	defer runtimeBuild.Unlock()
 	if toolchain.Kept(path) {
 		return nil
 	}

@@ -37,17 +37,17 @@ func (p *Program) translate(r *Result, findings []wireFinding, l Launch) error {
 		case Crash, Timeout:
 			// w.PC is the interrupted instruction. If it has no line of the shader, as in a function's prologue or in a
 			// library, use the next line of the function, or else the last recorded access.
-			f.Path = symbols.locatedFrames(w.PC, l.Located)
+			f.Path, f.Column = symbols.locatedFrames(w.PC, l.Located)
 			if len(f.Path) == 0 {
-				f.Path = symbols.frames(w.OtherPC - 1)
+				f.Path, f.Column = symbols.frames(w.OtherPC - 1)
 			}
 			if f.Kind == Timeout && mergeSample(r, f) {
 				continue
 			}
 		default:
 			// These are return addresses. The byte before each belongs to the call.
-			f.Path = symbols.frames(w.PC - 1)
-			f.OtherPath = symbols.frames(w.OtherPC - 1)
+			f.Path, f.Column = symbols.frames(w.PC - 1)
+			f.OtherPath, f.OtherColumn = symbols.frames(w.OtherPC - 1)
 		}
 		if f.Kind == UninitializedRead && f.Write {
 			if l.fills != nil && slices.Equal(f.Path, f.OtherPath) {

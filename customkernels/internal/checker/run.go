@@ -48,6 +48,7 @@ type Finding struct {
 	Kind                    Kind
 	Slot                    int // index of a buffer, then of threadgroup variables; -1 for none
 	Path, OtherPath         []Frame
+	Column, OtherColumn     int   // of the innermost frames; 0 if unknown
 	Offset                  int64 // bytes from the start of the slot; the count of a Shift
 	Size                    int
 	Write, OtherWrite       bool

@@ -46,7 +46,7 @@ type scope struct {
 	ranges   [][2]uint64
 	origin   dwarf.Offset
 	callFile string
-	callLine int
+	call     [2]int // line and column
 	inner    []*scope
 }
 
@@ -134,7 +134,10 @@ func (s *symbols) scopes(r *dwarf.Reader, files []*dwarf.LineFile) []*scope {
 			f.origin = origin
 		}
 		if line, ok := e.Val(dwarf.AttrCallLine).(int64); ok {
-			f.callLine = int(line)
+			f.call[0] = int(line)
+		}
+		if column, ok := e.Val(dwarf.AttrCallColumn).(int64); ok {
+			f.call[1] = int(column)
 		}
 		if file, ok := e.Val(dwarf.AttrCallFile).(int64); ok && file >= 0 && int(file) < len(files) &&
 			files[file] != nil {
@@ -173,31 +176,32 @@ func (s *symbols) name(at dwarf.Offset) string {
 
 // locatedFrames returns the frames at a program counter, or at the first later one in the same function that has a
 // line of the shader.
-func (s *symbols) locatedFrames(pc uint64, located func(int) bool) []Frame {
+func (s *symbols) locatedFrames(pc uint64, located func(int) bool) ([]Frame, int) {
 	good := func(frames []Frame) bool {
 		return len(frames) > 0 && (located == nil || located(frames[len(frames)-1].Line))
 	}
-	frames := s.frames(pc)
+	frames, column := s.frames(pc)
 	if good(frames) {
-		return frames
+		return frames, column
 	}
 	at := slices.IndexFunc(s.functions, func(f *scope) bool { return f.contains(pc) })
 	if at < 0 {
-		return nil
+		return nil, 0
 	}
 	for _, e := range s.lines {
 		if e.Address <= pc || !s.functions[at].contains(e.Address) {
 			continue
 		}
-		if next := s.frames(e.Address); good(next) {
-			return next
+		if next, nextColumn := s.frames(e.Address); good(next) {
+			return next, nextColumn
 		}
 	}
-	return frames
+	return frames, column
 }
 
-// frames returns the calls at a program counter that lie in the shader's text, innermost first.
-func (s *symbols) frames(pc uint64) []Frame {
+// frames returns the calls at a program counter that lie in the shader's text, innermost first, and the column of the
+// innermost one.
+func (s *symbols) frames(pc uint64) (frames []Frame, column int) {
 	i, found := slices.BinarySearchFunc(s.lines, pc, func(e dwarf.LineEntry, pc uint64) int {
 		switch {
 		case e.Address < pc:
@@ -216,7 +220,7 @@ func (s *symbols) frames(pc uint64) []Frame {
 		i--
 	}
 	if pc+1 == 0 || i < 0 || s.lines[i].EndSequence || s.lines[i].File == nil {
-		return nil
+		return nil, 0
 	}
 	var chain []*scope // outermost first
 	for list := s.functions; ; {
@@ -227,16 +231,20 @@ func (s *symbols) frames(pc uint64) []Frame {
 		chain = append(chain, list[at])
 		list = list[at].inner
 	}
-	var frames []Frame
-	file, line := s.lines[i].File.Name, s.lines[i].Line
+	file, at := s.lines[i].File.Name, [2]int{s.lines[i].Line, s.lines[i].Column}
+	add := func(name string) {
+		if frames = append(frames, Frame{name, at[0]}); len(frames) == 1 {
+			column = at[1]
+		}
+	}
 	for _, f := range slices.Backward(chain) {
 		if name := s.name(f.origin); path.Base(file) == sourceName && name != "mlxg_invoke" {
-			frames = append(frames, Frame{name, line})
+			add(name)
 		}
-		file, line = f.callFile, f.callLine
+		file, at = f.callFile, f.call
 	}
 	if len(chain) == 0 && path.Base(file) == sourceName {
-		frames = append(frames, Frame{"", line})
+		add("")
 	}
-	return frames
+	return frames, column
 }

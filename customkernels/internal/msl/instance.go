@@ -101,9 +101,10 @@ func (p *parser) otherParameter(part [2]int) TemplateParameter {
 // Find returns the kernel or instantiation with a host name, and the template arguments of an instantiation. The empty
 // name selects the only one of a file.
 func (f *File) Find(name string) (k *Kernel, arguments []string, err error) {
-	names := f.Names()
-	if name == "" && len(names) == 1 {
-		name = names[0]
+	if name == "" {
+		if names := f.Names(); len(names) == 1 {
+			name = names[0]
+		}
 	}
 	for _, in := range f.Instances {
 		if in.Name == name && name != "" {

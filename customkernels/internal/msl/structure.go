@@ -40,9 +40,10 @@ func NewStructure(file, text string, lines []Line) (*Structure, error) {
 	return nil, err
 }
 
-// NewTokens returns the tokens of a file, without matched brackets: only All, and Excluded with no token excluded.
-func NewTokens(file, text string) *Structure {
-	s := &Structure{file: file, Text: text, All: Tokenize(text)}
+// NewTokens returns the tokens of a text, without matched brackets: only All, and Excluded with no token excluded. lines
+// is as in [NewStructure].
+func NewTokens(file, text string, lines []Line) *Structure {
+	s := &Structure{file: file, Text: text, lines: lines, All: Tokenize(text)}
 	s.Excluded = make([]bool, len(s.All))
 	return s
 }

@@ -39,7 +39,7 @@ func (t Token) Is(text string) bool {
 // Tokenize splits a text into tokens. It accepts any input: bytes that form no token of MSL become tokens of kind
 // [Invalid].
 func Tokenize(text string) []Token {
-	l := lexer{text: text, line: 1, lineStart: true}
+	l := lexer{text: text, line: 1, lineStart: true, tokens: make([]Token, 0, len(text)/4)}
 	for l.next() {
 	}
 	return l.tokens
@@ -165,6 +165,9 @@ func (l *lexer) scan() Kind {
 		return Number
 	case c == '"', c == '\'':
 		return l.quoted(c)
+	case strings.IndexByte("(){}[];,~?", c) >= 0: // no operator of several bytes begins with these
+		l.at++
+		return Punct
 	}
 	for _, p := range punctuators {
 		if strings.HasPrefix(l.text[l.at:], p) {
@@ -173,7 +176,7 @@ func (l *lexer) scan() Kind {
 		}
 	}
 	l.at++
-	if strings.IndexByte("{}[]()<>;:,.?~!+-*/%^&|=#", c) >= 0 {
+	if strings.IndexByte("<>:.!+-*/%^&|=#", c) >= 0 {
 		return Punct
 	}
 	return Invalid

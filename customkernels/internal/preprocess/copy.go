@@ -2,9 +2,7 @@ package preprocess
 
 import (
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,14 +10,14 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// copier writes a shader and the files that it may include into one folder. A copy has a number for a name, and so have
-// the #include lines that lead to it. An #include that leads to no file gets a name that does not exist, and a reason,
+// copier copies a shader and the files that it may include. A copy has a number for a name, and so have the #include
+// lines that lead to it. An #include that leads to no file gets a name that does not exist, and a reason,
 // which is an error only if the preprocessor reaches the line.
 type copier struct {
 	fsys    fs.FS
-	dir     string
 	include []string
 	files   []file
+	copies  []string       // texts of the copies, by number
 	numbers map[string]int // by name
 	refused []refusal
 }
@@ -30,12 +28,12 @@ type refusal struct {
 	err  error
 }
 
-// copy adds a file and, if it is new, the files that it includes.
-func (c *copier) copy(name, text string) error {
+// copy adds a file and, if it is new, the files that it includes. lines is as in [msl.NewStructure].
+func (c *copier) copy(name, text string, lines []msl.Line) error {
 	number := len(c.files)
 	c.numbers[name] = number
-	f := newFile(name, text)
-	c.files = append(c.files, f)
+	f := newFile(name, text, lines)
+	c.files, c.copies = append(c.files, f), append(c.copies, "")
 	if err := f.structure.Spliced(); err != nil {
 		return err
 	}
@@ -58,7 +56,11 @@ func (c *copier) copy(name, text string) error {
 			edits.Replace(t.Offset, s.All[end-1].End(), with)
 		}
 	}
-	copied := hasInclude.ReplaceAllStringFunc(edits.Apply(), func(q string) string {
+	c.copies[number] = edits.Apply()
+	if !strings.Contains(c.copies[number], "__has_include") {
+		return nil
+	}
+	c.copies[number] = hasInclude.ReplaceAllStringFunc(c.copies[number], func(q string) string {
 		m := hasInclude.FindStringSubmatch(q)
 		if msl.IsMetalHeader(m[2]) {
 			return "1"
@@ -68,7 +70,7 @@ func (c *copier) copy(name, text string) error {
 		}
 		return "1"
 	})
-	return os.WriteFile(filepath.Join(c.dir, fileName(number)), []byte(copied), 0o600)
+	return nil
 }
 
 var hasInclude = regexp.MustCompile(`\b__has_include\s*\(\s*(["<])([^">\n]+)[">]\s*\)`)
@@ -99,7 +101,7 @@ func (c *copier) directive(s *msl.Structure, i, end int, word string) (string, e
 		number, known := c.numbers[found]
 		if !known {
 			number = len(c.files)
-			if err := c.copy(found, text); err != nil {
+			if err := c.copy(found, text, nil); err != nil {
 				return "", err
 			}
 		}

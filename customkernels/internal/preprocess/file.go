@@ -12,8 +12,8 @@ type file struct {
 	starts    []int         // offset of each line, from 1
 }
 
-func newFile(name, text string) file {
-	f := file{name: name, structure: msl.NewTokens(name, text), starts: []int{0, 0}}
+func newFile(name, text string, lines []msl.Line) file {
+	f := file{name: name, structure: msl.NewTokens(name, text, lines), starts: []int{0, 0}}
 	for i := range len(text) {
 		if text[i] == '\n' {
 			f.starts = append(f.starts, i+1)
@@ -28,10 +28,10 @@ func newFile(name, text string) file {
 	return f
 }
 
-// position returns a position in the file. A line that the file does not have counts as the last line.
+// position returns the origin of a position in the file. A line that the file does not have counts as the last line.
 func (f file) position(line, column int) msl.Position {
 	line = min(max(line, 1), len(f.starts)-1)
-	return msl.Position{File: f.name, Line: line, Column: column, Offset: f.starts[line] + column - 1}
+	return f.structure.Position(msl.Token{Offset: f.starts[line] + column - 1, Line: line, Column: column})
 }
 
 // line returns the origin of a line of the preprocessor's output. A token of a macro's replacement comes from the
@@ -44,8 +44,9 @@ func (f file) line(number int, output string) msl.Line {
 	out, src := msl.Tokenize(output), f.tokens[number]
 	differs := false
 	for i, j := range align(out, src) {
-		l.Columns = append(l.Columns, msl.Column{At: out[i].Column, From: src[j].Column})
-		differs = differs || out[i].Column != src[j].Column
+		from := f.position(number, src[j].Column).Column
+		l.Columns = append(l.Columns, msl.Column{At: out[i].Column, From: from})
+		differs = differs || out[i].Column != from
 	}
 	if !differs {
 		l.Columns = nil

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,11 @@ func Run(ctx context.Context, fsys fs.FS, name string, o Options) (*msl.Structur
 	if err != nil {
 		return nil, err
 	}
+	return RunText(ctx, fsys, name, string(src), nil, o)
+}
+
+// RunText is Run for a text that is no file. lines holds the origin of each line of the text.
+func RunText(ctx context.Context, fsys fs.FS, name, text string, lines []msl.Line, o Options) (*msl.Structure, error) {
 	for _, d := range o.Define {
 		if !define.MatchString(d) {
 			return nil, fmt.Errorf("%q is no macro: write NAME or NAME=VALUE", d)
@@ -49,14 +55,31 @@ func Run(ctx context.Context, fsys fs.FS, name string, o Options) (*msl.Structur
 	if err != nil {
 		return nil, err
 	}
+	c := copier{fsys: fsys, include: o.Include, numbers: map[string]int{}}
+	if err := c.copy(name, text, lines); err != nil {
+		return nil, err
+	}
+	// The output depends on the copies, the macros and the compiler alone.
+	key := toolchain.Hash(slices.Concat([]string{"preprocess", t.Key(), macros()}, o.Define, []string{""}, c.copies)...)
+	out, err := toolchain.Stored(key, ".preprocessed", func() ([]byte, error) { return c.preprocess(ctx, t, o.Define) })
+	if err != nil {
+		return nil, err
+	}
+	joined, origins := c.join(string(out))
+	return msl.NewStructure(name, joined, origins)
+}
+
+// preprocess runs the preprocessor on the copies.
+func (c *copier) preprocess(ctx context.Context, t *toolchain.Toolchain, define []string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "mlxgrad-preprocess-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	c := copier{fsys: fsys, dir: dir, include: o.Include, numbers: map[string]int{}}
-	if err := c.copy(name, string(src)); err != nil {
-		return nil, err
+	for number, text := range c.copies {
+		if err := os.WriteFile(filepath.Join(dir, fileName(number)), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
 	}
 	if err := writeMetal(dir); err != nil {
 		return nil, err
@@ -64,9 +87,10 @@ func Run(ctx context.Context, fsys fs.FS, name string, o Options) (*msl.Structur
 	args := []string{
 		"-E", "-x", "c++", "-std=gnu++14", "-undef", "-nostdinc", "-w", "-I", metalFolder, "-imacros", metalMacros,
 	}
-	for _, d := range o.Define {
+	for _, d := range define {
 		args = append(args, "-D"+d)
 	}
+	name := c.files[0].name
 	var out limitedBuffer
 	if err := t.Preprocess(ctx, dir, name, &out, append(args, fileName(0))...); err != nil {
 		if out.full {
@@ -75,8 +99,7 @@ func Run(ctx context.Context, fsys fs.FS, name string, o Options) (*msl.Structur
 		}
 		return nil, c.explain(err)
 	}
-	text, lines := c.join(out.text.String())
-	return msl.NewStructure(name, text, lines)
+	return out.text.Bytes(), nil
 }
 
 var define = regexp.MustCompile(`^[A-Za-z_]\w*(=[^\n]*)?$`)

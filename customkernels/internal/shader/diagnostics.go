@@ -30,35 +30,48 @@ const MetalText = "generated.metal"
 
 var nvrtcLine = regexp.MustCompile(`(?m)^generated\.metal\((\d+)\): (?:catastrophic )?error: (.*)$`)
 
-// MapCompilerError maps the positions of compiler errors to the shader files. It returns other errors unchanged.
+// CompileErrors are the errors of a compiler, with places in the shader files.
+type CompileErrors []*msl.Error
+
+// Error returns the first errors on one line.
+func (e CompileErrors) Error() string {
+	const shown = 3
+	var texts []string
+	for _, one := range e[:min(len(e), shown)] {
+		texts = append(texts, one.Error())
+	}
+	if more := len(e) - shown; more > 0 {
+		texts = append(texts, fmt.Sprintf("(%d more)", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// MapCompilerError maps the positions of compiler errors to the shader files: see [CompileErrors]. It returns other
+// errors unchanged.
 func (k *Kernel) MapCompilerError(text string, err error) error {
 	var refused *toolchain.CompileError
 	if !errors.As(err, &refused) {
 		return err
 	}
-	var lines []string
+	var list CompileErrors
 	for _, m := range compilerLine.FindAllStringSubmatch(refused.Output, -1) {
 		line, _ := strconv.Atoi(m[1])
 		column, _ := strconv.Atoi(m[2])
 		if at, ok := k.Locate(text, line-translate.HostLineShift, column); ok {
-			lines = append(lines, fmt.Sprintf("%s: %s", at, inMetal(m[3], text, line-translate.HostLineShift, m[2])))
+			list = append(list, msl.Errorf(at, "%s", inMetal(m[3], text, line-translate.HostLineShift, m[2])))
 		}
 	}
 	for _, m := range nvrtcLine.FindAllStringSubmatch(refused.Output, -1) {
 		line, _ := strconv.Atoi(m[1])
 		if at, ok := k.Locate(text, line, 0); ok {
-			lines = append(lines, fmt.Sprintf("%s:%d: %s", at.File, at.Line, m[2]))
+			list = append(list, msl.Errorf(at, "%s", m[2]))
 		}
 	}
-	if len(lines) == 0 {
+	if len(list) == 0 {
 		// The error is in MLX's signature or from the linker: keep the compiler's text.
 		return fmt.Errorf("%s: %w", k.File, err)
 	}
-	const shown = 3
-	if more := len(lines) - shown; more > 0 {
-		lines = append(lines[:shown], fmt.Sprintf("(%d more)", more))
-	}
-	return errors.New(strings.Join(lines, "; "))
+	return list
 }
 
 var word = regexp.MustCompile(`^\w+`)

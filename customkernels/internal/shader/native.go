@@ -19,6 +19,26 @@ func LoadNative(ctx context.Context, fsys fs.FS, name string, o preprocess.Optio
 	if err != nil {
 		return nil, err
 	}
+	return parseNative(s, name)
+}
+
+// LoadText is LoadNative for a text that is no file and includes none. lines holds the origin of each line of the text.
+func LoadText(ctx context.Context, name, text string, lines []msl.Line) (*File, error) {
+	s, err := preprocess.RunText(ctx, noFiles{}, name, text, lines, preprocess.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return parseNative(s, name)
+}
+
+// noFiles is an empty file system.
+type noFiles struct{}
+
+func (noFiles) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+func parseNative(s *msl.Structure, name string) (*File, error) {
 	parsed, err := msl.ParseNative(s)
 	if err != nil {
 		return nil, err
@@ -144,4 +164,4 @@ func unset(k *msl.Kernel, constant string) error {
 }
 
 // kernelError adds the kernel's name and position to an error.
-func kernelError(k *msl.Kernel, err error) error { return fmt.Errorf("%s: %s: %w", k.Pos, k.Name, err) }
+func kernelError(k *msl.Kernel, err error) error { return msl.Errorf(k.Pos, "%s: %v", k.Name, err) }

@@ -58,7 +58,6 @@ func forget() {
 	cache.mu.Unlock()
 	versions.Clear()
 	precompiled.Clear()
-	verified.Clear()
 	placesLock.Lock()
 	clear(examined)
 	clear(told)

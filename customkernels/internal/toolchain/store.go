@@ -22,24 +22,33 @@ func keyFile(dir, key string) string { return filepath.Join(dir, key+".key") }
 // errDamaged is the error of a file whose content does not match its name.
 var errDamaged = errors.New("content differs from its hash")
 
-// find returns the path of the file in dir with the key.
+// locate returns the path of the file in dir with the key, and the hash that its content must have.
+func locate(dir, key, extension string) (path, sum string, err error) {
+	text, err := readKept(keyFile(dir, key))
+	if err != nil {
+		return "", "", err
+	}
+	if raw, err := hex.DecodeString(string(text)); err != nil || len(raw) != sha256.Size {
+		return "", "", errors.New("broken key file")
+	}
+	path = filepath.Join(dir, string(text)+extension)
+	if !Kept(path) {
+		return "", "", fs.ErrNotExist
+	}
+	return path, string(text), nil
+}
+
+// find returns the path of the file in dir with the key, after it has verified the file's content.
 func find(dir, key, extension string) (string, error) {
-	sum, err := readKept(keyFile(dir, key))
+	path, sum, err := locate(dir, key, extension)
 	if err != nil {
 		return "", err
-	}
-	if raw, err := hex.DecodeString(string(sum)); err != nil || len(raw) != sha256.Size {
-		return "", errors.New("broken key file")
-	}
-	path := filepath.Join(dir, string(sum)+extension)
-	if !Kept(path) {
-		return "", fs.ErrNotExist
 	}
 	got, err := contentHash(key, path)
 	if err != nil {
 		return "", err
 	}
-	if got != string(sum) {
+	if got != sum {
 		os.Remove(path) // it may be large, and its replacement may have another name
 		return "", errDamaged
 	}

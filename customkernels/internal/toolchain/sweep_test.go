@@ -116,7 +116,7 @@ func TestLoadingMarksFilesAsUsed(t *testing.T) {
 			precompiled++
 		}
 	}
-	require.Equal(t, 2*len(files(t, dir, "*.gch")), precompiled, "only compilations use precompiled headers and their key")
+	require.Equal(t, 3*len(files(t, dir, "*.gch")), precompiled, "only compilations use precompiled headers, key and stamp")
 }
 
 // The work folder of a killed process is removed by the next process. While its process lives, the folder stays,

@@ -15,7 +15,7 @@ var versions sync.Map
 // compilerVersion returns the version line of a compiler. Running the compiler takes time, so the line is cached in
 // memory and on disk while the compiler's file does not change.
 func compilerVersion(path string, args []string) (string, error) {
-	id, err := identity(path)
+	id, err := Identity(path)
 	if err != nil {
 		return "", err
 	}
@@ -51,8 +51,8 @@ func compilerVersion(path string, args []string) (string, error) {
 	return version, nil
 }
 
-// identity returns a string that changes with the target, size or modification time of the file at path.
-func identity(path string) (string, error) {
+// Identity returns a string that changes with the target, size or modification time of the file at path.
+func Identity(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err
