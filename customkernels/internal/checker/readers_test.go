@@ -40,7 +40,7 @@ func TestWritersBehindManyReaders(t *testing.T) {
 		},
 		{"of another simdgroup", "if (i == 40) shared = 2;", []Kind{Race}},
 		{"the first reader", "if (i == 0) shared = 2;", []Kind{Race}},
-		{"behind another flag", "threadgroup_barrier(mem_flags::mem_device); if (i == 40) shared = 2;", []Kind{Fence}},
+		{"behind another flag", "threadgroup_barrier(mem_flags::mem_device); if (i == 40) shared = 2;", []Kind{WriteAfterRead}},
 		// Ordered behind the readers of the same simdgroup, not of the other.
 		{
 			"behind its simdgroup", "simdgroup_barrier(mem_flags::mem_threadgroup); if (i == 40) shared = 2;",
