@@ -131,7 +131,8 @@ func TestOperations(t *testing.T) {
 			[]int64{1, 0},
 		},
 		{
-			"position of true", []array{of([]bool{false, true, true}, 3)},
+			"position of true",
+			[]array{of([]bool{false, true, true}, 3)},
 			func(f backends.Function, in values) (backends.Value, error) {
 				return f.ArgMinMax(in[0], 0, dtypes.Int32, false)
 			},
