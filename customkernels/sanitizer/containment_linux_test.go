@@ -48,7 +48,7 @@ func TestContainment(t *testing.T) {
 	for _, a := range attempts(t) {
 		t.Run(a.name, func(t *testing.T) {
 			if open != "" && (a.layer == byLandlock || a.layer == bySeccomp || a.layer == byWorker) {
-				t.Skip("not restricted on this machine: " + open)
+				skip.Platform(t, "not restricted on this machine: "+open)
 			}
 			require.Contains(t, a.run(t), a.says, "expected from %s", a.layer)
 		})
@@ -71,8 +71,10 @@ func attempts(t *testing.T) []attempt {
 		{"asm volatile with underscores", byText, inKernel(`__asm__ __volatile__("nop");`), "remove __asm__"},
 		{"asm in a macro", byText, outside("#define A __asm\nvoid f() { A(\"nop\"); }"), "remove __asm"},
 		{"asm from pasted words", byText, outside("#define P(a, b) a##b\nvoid f() { P(as, m)(\"nop\"); }"), "remove asm"},
-		{"asm in the executor, from pasted words", byText, executor("#define P(a, b) a##b\nvoid f() { P(__as, m__)(\"nop\"); }"),
-			"remove __asm__"},
+		{
+			"asm in the executor, from pasted words", byText, executor("#define P(a, b) a##b\nvoid f() { P(__as, m__)(\"nop\"); }"),
+			"remove __asm__",
+		},
 		{"asm as the name of a function", byText, outside(`int f(int) __asm__("system");`), "remove __asm__"},
 		{"asm over two lines", byText, outside("void f() { as\\\nm(\"nop\"); }"), "continues after a line continuation"},
 		{"__attribute__((constructor))", byText, outside("__attribute__((constructor)) void f() {}"), "attribute constructor"},
@@ -82,9 +84,11 @@ func attempts(t *testing.T) []attempt {
 		{"no_sanitize", byText, outside(`__attribute__((no_sanitize("thread"))) void f() {}`), "no_sanitize"},
 		{"[[clang::no_sanitize]]", byText, outside(`[[clang::no_sanitize("thread")]] void f() {}`), "no_sanitize"},
 		{"#pragma GCC optimize", byText, outside("#pragma GCC optimize(\"O0\")"), "GCC optimize"},
-		{"#pragma clang attribute", byText,
+		{
+			"#pragma clang attribute", byText,
 			outside(`#pragma clang attribute push(__attribute__((disable_sanitizer_instrumentation)), apply_to = function)`),
-			"clang attribute"},
+			"clang attribute",
+		},
 		{"_Pragma of pasted text", byText, outside("#define P(x) _Pragma(#x)\nP(GCC optimize(\"O0\"))"), "GCC optimize"},
 		{"__builtin_return_address", byText, inKernel("*(device uint*)__builtin_return_address(0) = 0;"), "__builtin_return_address"},
 		{"__builtin_printf", byText, inKernel(`__builtin_printf("ok");`), "__builtin_printf"},
@@ -99,8 +103,10 @@ func attempts(t *testing.T) []attempt {
 		{"fork", byCompiler, inKernel("fork();"), "fork"},
 		{"syscall", byCompiler, inKernel("syscall(57);"), "syscall"},
 		{"system with a declaration", byCompiler, kernel("system(0); y[i] = 0;", "int system(const thread char*);"), "system"},
-		{"std::terminate", byImports, kernel("if (x[i] > 9) std::terminate(); y[i] = 0;", "namespace std { void terminate(); }"),
-			"terminate"},
+		{
+			"std::terminate", byImports, kernel("if (x[i] > 9) std::terminate(); y[i] = 0;", "namespace std { void terminate(); }"),
+			"terminate",
+		},
 		{"__builtin_fork in the executor", byImports, executor("int f() { return __builtin_fork(); }"), "fork"},
 
 		// Files and bombs of the preprocessor and the compiler.
@@ -111,8 +117,10 @@ func attempts(t *testing.T) []attempt {
 		{"#include of itself", byCompiler, outside(`#include "f.metal"`), "nested"},
 		{"#embed", byText, outside(`#embed "f.metal"`), "not part of Metal"},
 		{"a macro bomb", byLimits, outside(bomb()), "larger than 64 MiB"},
-		{"an endless template", byCompiler,
-			kernel("y[i] = N<0>::v;", "template <int n> struct N { enum { v = N<n + 1>::v }; };"), "depth"},
+		{
+			"an endless template", byCompiler,
+			kernel("y[i] = N<0>::v;", "template <int n> struct N { enum { v = N<n + 1>::v }; };"), "depth",
+		},
 		{"a template bomb", byLimits, templateBomb, "context deadline exceeded"},
 		{"#include /etc/passwd in the compiler", byLandlock, compiles(`#include "/etc/passwd"`), "Permission denied"},
 		{"#include /dev/zero in the compiler", byLandlock, compiles(`#include "/dev/zero"`), "Permission denied"},
@@ -146,17 +154,19 @@ func attempts(t *testing.T) []attempt {
 		{"fill the disk", byWorker, worker("({ while (call(SYS_write, 4, 0x400000, 4096) > 0) {} 0; })"), "file size limit exceeded"},
 		{"a forged result", byWorker, worker(`({ call(SYS_write, 4, 0x400000, 4096); call(SYS_exit_group, 0); })`), "not a result"},
 		{"an endless loop", byChecker, worker("({ while (true) {} 0; })"), "kind 10"},
-		{"a write to the checker's state", byChecker, worker("({ static long mine; long* volatile p = &mine; p[2048] = 0; 0; })"),
-			"kind 5"},
+		{
+			"a write to the checker's state", byChecker, worker("({ static long mine; long* volatile p = &mine; p[2048] = 0; 0; })"),
+			"kind 5",
+		},
 	}
 }
 
 // kernel returns a function that checks a kernel with a body and declarations, and returns the error or the findings.
 func kernel(body, declarations string) func(t *testing.T) string {
-	return func(t *testing.T) string { return checkBody(t, t.Context(), body, declarations) }
+	return func(t *testing.T) string { return checkBody(t.Context(), t, body, declarations) }
 }
 
-func checkBody(t *testing.T, ctx context.Context, body, declarations string) string {
+func checkBody(ctx context.Context, t *testing.T, body, declarations string) string {
 	t.Helper()
 	text := "#include <metal_stdlib>\nusing namespace metal;\n" + declarations + "\nkernel void k(device const float* x, device " +
 		"float* y, uint i [[thread_position_in_grid]]) { " + body + " }\n"
@@ -180,7 +190,7 @@ func checkBody(t *testing.T, ctx context.Context, body, declarations string) str
 func templateBomb(t *testing.T) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	return checkBody(t, ctx, "y[i] = B<40, 0>::v;", "template <int d, long n> struct B { enum : long { v = B<d - 1, 2 * n>::v + B<d - 1, "+
+	return checkBody(ctx, t, "y[i] = B<40, 0>::v;", "template <int d, long n> struct B { enum : long { v = B<d - 1, 2 * n>::v + B<d - 1, "+
 		"2 * n + 1>::v }; };\ntemplate <long n> struct B<0, n> { enum : long { v = n }; };")
 }
 

@@ -134,7 +134,9 @@ func (c *Chosen) Add(ctx context.Context, file string, o sanitizer.NativeOptions
 }
 
 // newLaunch returns the launch of a description with the inputs of a seed.
-func newLaunch(k *sanitizer.Kernel, lib source, files shaderFiles, spec launchspec.Spec, seed uint64, label string) (Launch, error) {
+func newLaunch(
+	k *sanitizer.Kernel, lib source, files shaderFiles, spec launchspec.Spec, seed uint64, label string,
+) (Launch, error) {
 	launch, inputs, err := spec.Arguments(k, seed)
 	if err != nil {
 		return Launch{}, err

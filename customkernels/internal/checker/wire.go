@@ -121,7 +121,9 @@ func flag(b bool) uint32 {
 
 // readResult reads the worker's result. outputs holds the content of all writable buffers, one after the other. A
 // shader may have written any bytes into the worker's memory, so only what cannot fail later is accepted.
-func readResult(r io.Reader, buffers []Buffer) (h resultHeader, slots []slotResult, findings []wireFinding, outputs []byte, err error) {
+func readResult(r io.Reader, buffers []Buffer) (
+	h resultHeader, slots []slotResult, findings []wireFinding, outputs []byte, err error,
+) {
 	fail := func(err error) (resultHeader, []slotResult, []wireFinding, []byte, error) {
 		return h, nil, nil, nil, err
 	}

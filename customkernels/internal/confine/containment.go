@@ -15,13 +15,12 @@ func describe(abi int, seccomp bool) (inForce, gaps string) {
 		missing = append(missing, "UDP and Unix sockets, and new processes of a checked kernel")
 	}
 	var reach []string
-	switch {
-	case abi == 0:
+	if abi == 0 {
 		missing = append(missing, "compilers read and write your files, and send signals to your processes")
 		if !seccomp {
 			missing = append(missing, "checked kernels do so too", "TCP")
 		}
-	default:
+	} else {
 		reach = append(reach, "files")
 		if abi < 3 {
 			missing = append(missing, "files can be truncated")

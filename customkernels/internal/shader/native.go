@@ -34,6 +34,7 @@ func LoadText(ctx context.Context, name, text string, lines []msl.Line) (*File, 
 // noFiles is an empty file system.
 type noFiles struct{}
 
+// Open implements fs.FS.
 func (noFiles) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }

@@ -1,5 +1,5 @@
-// The restrictions that the worker sets for itself before any code of the shader runs. Afterwards it can compute, manage
-// its memory and write the result, and nothing else. Its caller has restricted the access to files already.
+// The restrictions that the worker sets for itself before any code of the shader runs. Afterwards it can compute,
+// manage its memory and write the result, and nothing else. Its caller has restricted the access to files already.
 #ifndef CHECKER_CONFINE_H
 #define CHECKER_CONFINE_H
 
@@ -54,8 +54,9 @@ constexpr uint32_t this_architecture = 0xc00000b7u;
 // Refuses all system calls except a few, and except writing to the result. It does nothing without seccomp.
 static void refuse_system_calls() {
   constexpr uint32_t allowed[] = {
-      SYS_mmap,           SYS_munmap,      SYS_mprotect,  SYS_madvise,       SYS_brk,   SYS_rt_sigaction, SYS_rt_sigreturn,
-      SYS_rt_sigprocmask, SYS_sigaltstack, SYS_setitimer, SYS_clock_gettime, SYS_futex, SYS_exit,         SYS_exit_group,
+      SYS_mmap,          SYS_munmap,       SYS_mprotect,       SYS_madvise,     SYS_brk,
+      SYS_rt_sigaction,  SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_sigaltstack, SYS_setitimer,
+      SYS_clock_gettime, SYS_futex,        SYS_exit,           SYS_exit_group,
   };
   constexpr unsigned n = sizeof allowed / sizeof *allowed;
   instruction list[n + 9];
