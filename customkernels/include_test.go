@@ -82,11 +82,14 @@ func TestProblemsInIncludedFiles(t *testing.T) {
 	require.Len(t, r.Findings, 1)
 	f := r.Findings[0]
 	require.Equal(t, sanitizer.FindingRace, f.Kind)
+	require.Contains(t, f.Message, f.Other.String())
+	f.Site.Column, f.Other.Column = 0, 0 // depend on the compiler
 	header, root := sanitizer.Site{File: "shaders/common/right.h", Line: 4, Function: "right"}, sanitizer.Site{File: "shaders/f.metal", Line: 6, Function: "f"}
 	require.ElementsMatch(t, []sanitizer.Site{header, root}, []sanitizer.Site{f.Site, f.Other})
-	require.Contains(t, f.Message, f.Other.String())
 	if f.Site == header {
-		require.Equal(t, []sanitizer.Site{{File: "shaders/f.metal", Line: 8, Function: "f"}}, f.Path)
+		require.Len(t, f.Path, 1)
+		f.Path[0].Column = 0
+		require.Equal(t, sanitizer.Site{File: "shaders/f.metal", Line: 8, Function: "f"}, f.Path[0])
 	}
 
 	k := includingKernel(t, "float right(threadgroup float* p, uint i, uint n) {\n  return nothing_of_this_name; }\n")

@@ -174,7 +174,7 @@ kernel void f(constant Params& p [[buffer(0)]], constant float4* table [[buffer(
 	}
 	require.Len(t, r.Findings, 1)
 	require.Equal(t, sanitizer.FindingAddressSpace, r.Findings[0].Kind)
-	require.Equal(t, sanitizer.Site{File: "inline.metal", Line: 6}, r.Findings[0].Site)
+	require.Equal(t, sanitizer.Site{File: "inline.metal", Line: 6, Column: 10}, r.Findings[0].Site)
 	require.Contains(t, r.Findings[0].Message, "Apple's compiler refuses this: ")
 }
 

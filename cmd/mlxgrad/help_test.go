@@ -34,7 +34,7 @@ func TestCompletion(t *testing.T) {
 	require.Equal(t, "softmax,embedding\nsoftmax,embedding-sparse\n:4\n", complete("parity", "--op", "softmax,emb"))
 	require.Contains(t, complete("report", "--format", ""), "text\ncsv\njunit\nmarkdown\nhtml\nbenchstat\n:4\n")
 	require.Contains(t, complete("report", ""), "json\n:8\n")
-	require.Contains(t, complete("sanitize", ""), "metal\n:8\n")
+	require.Contains(t, complete("sanitize", ""), "metal\npy\n:8\n")
 	for shell, line := range map[string]string{
 		"bash": "complete -o default -F __start_mlxgrad mlxgrad\n",
 		"zsh":  "#compdef mlxgrad\n",

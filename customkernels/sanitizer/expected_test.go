@@ -39,6 +39,7 @@ func TestWrongValues(t *testing.T) {
 	f := found[0]
 	require.Equal(t, FindingWrongValue, f.Kind)
 	require.Equal(t, SeverityError, f.Severity)
+	f.Site.Column = 0 // depends on the compiler
 	require.Equal(t, Site{File: "f.metal", Line: 4, Function: "f"}, f.Site)
 	require.Equal(t, "y", f.Buffer)
 	require.Equal(t, 1, f.Element)

@@ -110,7 +110,7 @@ func ggmlCases() []launchCase {
 				}
 				return arrays{"dst": out}
 			},
-			tolerance: 1e-5, findings: []sanitizer.FindingKind{sanitizer.FindingFence},
+			tolerance: 1e-5, findings: []sanitizer.FindingKind{sanitizer.FindingWriteAfterRead},
 		},
 		{
 			file: file, launch: "kernel_sum_rows_f32_f32 grid=448 threadgroup=64 FC_sum_rows_op=11 args=" + sumRows() +

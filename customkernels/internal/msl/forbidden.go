@@ -26,10 +26,10 @@ var (
 	deniedPragmas  = map[string]bool{"include_alias": true, "omp": true, "redefine_extname": true, "weak": true}
 )
 
-// allowedBuiltin matches the compiler's functions that neither access memory nor call other functions.
+// allowedBuiltin matches the compiler's functions that access no memory.
 var allowedBuiltin = regexp.MustCompile(`^__builtin_(assume|expect|unreachable|constant_p|is_constant_evaluated|bit_cast|` +
 	`(clz|ctz|ffs|clrsb|popcount|parity|bswap|bitreverse|rotateleft|rotateright|isnan|isinf|isfinite|signbit|inf|nan|huge_val|` +
-	`fabs|copysign|fma|sqrt|floor|ceil|trunc|rint|fmin|fmax)\w*|shufflevector|convertvector|astype|offsetof|add_overflow|` +
+	`fabs|copysign|fma|ilogb|ldexp|sqrt|floor|ceil|trunc|rint|fmin|fmax)\w*|shufflevector|convertvector|astype|offsetof|add_overflow|` +
 	`sub_overflow|mul_overflow|types_compatible_p)$`)
 
 // ownNames matches the names of the checker and of the compiler's instrumentation.

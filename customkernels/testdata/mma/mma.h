@@ -52,9 +52,7 @@ inline float sum_cut_off(float c, const float (&a)[N], const float (&b)[N]) {
   if (!(largest > 0) || !(largest < MAXFLOAT)) {
     return float(sum);
   }
-  int exponent;
-  __builtin_frexpl(largest, &exponent);
-  const exact last = __builtin_ldexpl(exact(1), exponent - 26);
+  const exact last = __builtin_ldexpl(exact(1), __builtin_ilogbl(largest) - 25);
   sum = 0;
   for (int k = 0; k <= N; k++) {
     sum += __builtin_truncl(terms[k] / last);
