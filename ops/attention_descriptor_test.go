@@ -48,7 +48,7 @@ func attentionTraffic() []trafficCase {
 	// reads returns the number of rows of the other side that the threadgroups of a head read.
 	reads := func(l customkernels.Launch, causal, byKeys bool) (n int) {
 		g := templateOf(l)
-		own := g["BLOCK_M"] * max(g["SIMDGROUPS"], 1)
+		own := g["BLOCK_M"] * g["SIMDGROUPS"]
 		for first := 0; first < length; first += own {
 			switch {
 			case !causal:
@@ -80,11 +80,6 @@ func attentionTraffic() []trafficCase {
 			case "attention_dkv":
 				return maskOnce + (ofQueries+2*ofKeys)*size + rows,
 					heads*reads(l, causal, true)*(2*width*size+rowStatsSize*4) - ofQueries*size - rows + maskAgain
-			case "attention_gradients": // a tile also reads and writes dq of its queries
-				parts := dqParts(keyHeads, (length+templateOf(l)["BLOCK_M"]-1)/templateOf(l)["BLOCK_M"])
-				visited := heads * reads(l, causal, true)
-				return maskOnce + (ofQueries+2*ofKeys)*size + rows + parts*heads*length*width*4,
-					visited*(2*width*size+rowStatsSize*4) - ofQueries*size - rows + maskAgain + visited*width*2*4
 			case "attention_dmask": // a threadgroup owns BLOCK_M×BLOCK_N elements and iterates over the heads
 				g := templateOf(l)
 				across, down := (length+g["BLOCK_N"]-1)/g["BLOCK_N"], (length+g["BLOCK_M"]-1)/g["BLOCK_M"]
@@ -97,18 +92,18 @@ func attentionTraffic() []trafficCase {
 	}
 	// Every thread reads the 32 bytes of Sizes, and with a mask 16 more. Their share is largest in the smallest kernels.
 	limits := map[string]float64{
-		"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "gradients": 1.10, "dmask": 1.50, "mask_bits": 2.65,
+		"forward": 1.30, "delta": 1.30, "dq": 1.30, "dkv": 1.10, "dmask": 1.50, "mask_bits": 2.65,
 	}
 	var cases []trafficCase
 	for _, c := range []struct {
 		attentionLaunch
 		kernels []string
 	}{
-		{attentionLaunch{name: "all keys"}, []string{"forward", "delta", "dq", "dkv", "gradients"}},
-		{attentionLaunch{name: "causal", cfg: AttentionConfig{Causal: true}}, []string{"forward", "dq", "dkv", "gradients"}},
+		{attentionLaunch{name: "all keys"}, []string{"forward", "delta", "dq", "dkv"}},
+		{attentionLaunch{name: "causal", cfg: AttentionConfig{Causal: true}}, []string{"forward", "dq", "dkv"}},
 		{
 			attentionLaunch{name: "mask", mask: []int{length, length}, maskDType: mlxc.Float32},
-			[]string{"forward", "delta", "dq", "dkv", "gradients", "dmask"},
+			[]string{"forward", "delta", "dq", "dkv", "dmask"},
 		},
 		{attentionLaunch{name: "booleans", mask: []int{length, length}, maskDType: mlxc.Bool}, []string{"mask_bits"}},
 	} {

@@ -29,8 +29,8 @@ var (
 // allowedBuiltin matches the compiler's functions that access no memory.
 var allowedBuiltin = regexp.MustCompile(`^__builtin_(assume|expect|unreachable|constant_p|is_constant_evaluated|bit_cast|` +
 	`(clz|ctz|ffs|clrsb|popcount|parity|bswap|bitreverse|rotateleft|rotateright|isnan|isinf|isfinite|signbit|inf|nan|huge_val|` +
-	`fabs|copysign|fma|ilogb|ldexp|sqrt|floor|ceil|trunc|rint|fmin|fmax)\w*|shufflevector|convertvector|astype|offsetof|add_overflow|` +
-	`sub_overflow|mul_overflow|types_compatible_p)$`)
+	`fabs|copysign|fma|ilogb|ldexp|sqrt|floor|ceil|trunc|rint|fmin|fmax)\w*|shufflevector|convertvector|astype|offsetof|` +
+	`add_overflow|sub_overflow|mul_overflow|types_compatible_p)$`)
 
 // ownNames matches the names of the checker and of the compiler's instrumentation.
 var ownNames = regexp.MustCompile(`^(mlxg|MLXG_|__(tsan|ubsan|asan|sanitizer|wrap|real|cxa)_)`)
