@@ -135,10 +135,15 @@ func (r runner) prepare() error {
 	return os.WriteFile(filepath.Join(plugins, fmt.Sprintf("pjrt_c_api_cpu_%s_plugin.so", version[1])), nil, 0o600)
 }
 
-// source returns the folder of a module.
+// source downloads a module, if the module cache lacks it, and returns its folder.
 func (r runner) source(module string) (string, error) {
-	dir, err := command("go", "list", "-m", "-f", "{{.Dir}}", "-modfile", r.modfile, "-mod=mod", module)
-	return strings.TrimSpace(dir), err
+	out, err := command("go", "mod", "download", "-modfile", r.modfile, "-json", module)
+	if err != nil {
+		return "", err
+	}
+	var m struct{ Dir string }
+	err = json.Unmarshal([]byte(out), &m)
+	return m.Dir, err
 }
 
 type pkg struct {
