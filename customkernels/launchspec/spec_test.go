@@ -1,17 +1,14 @@
 package launchspec
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/x448/float16"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
-	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
 func ExampleParse() {
@@ -139,10 +136,10 @@ func TestInputsOfDescriptions(t *testing.T) {
 		require.Equal(t, in.DType, a.DType)
 		require.Equal(t, in.Shape, a.Shape)
 		require.Len(t, a.Data, a.Size()*a.DType.Size())
-		arrays[in.Name] = values(a)
-		require.Equal(t, arrays[in.Name], values(in.Array(1)), "the same seed")
+		arrays[in.Name] = a.Values()
+		require.Equal(t, arrays[in.Name], in.Array(1).Values(), "the same seed")
 		if in.Fill.Kind != FillValues && in.Fill.Kind != FillIota && in.size() > 0 {
-			require.NotEqual(t, arrays[in.Name], values(in.Array(2)), "another seed")
+			require.NotEqual(t, arrays[in.Name], in.Array(2).Values(), "another seed")
 		}
 	}
 	between := func(name string, low, high float64) {
@@ -173,41 +170,8 @@ func TestInputsOfDescriptions(t *testing.T) {
 	require.Equal(t, []float64{1, -2, math.Inf(1), 4e9}, arrays["l"])
 	require.Equal(t, []float64{7}, arrays["s"])
 	require.Empty(t, arrays["e"])
-	require.NotEqual(t, arrays["n"][:4], values(Input{Name: "m", DType: sanitizer.Float32, Shape: []int{4}}.Array(1)),
+	require.NotEqual(t, arrays["n"][:4], Input{Name: "m", DType: sanitizer.Float32, Shape: []int{4}}.Array(1).Values(),
 		"random elements depend on the input's name")
-}
-
-// values returns the elements of an array.
-func values(a sanitizer.Array) []float64 {
-	var list []float64
-	order := binary.NativeEndian
-	for data := a.Data; len(data) > 0; data = data[a.DType.Size():] {
-		var v float64
-		switch a.DType {
-		case sanitizer.Bool, sanitizer.Uint8:
-			v = float64(data[0])
-		case sanitizer.Int16:
-			v = float64(int16(order.Uint16(data)))
-		case sanitizer.Int32:
-			v = float64(int32(order.Uint32(data)))
-		case sanitizer.Uint32:
-			v = float64(order.Uint32(data))
-		case sanitizer.Int64:
-			v = float64(int64(order.Uint64(data)))
-		case sanitizer.Float16:
-			v = float64(float16.Frombits(order.Uint16(data)).Float32())
-		case sanitizer.BFloat16:
-			v = float64(bfloat16.FromBits(order.Uint16(data)).Float32())
-		case sanitizer.Float32:
-			v = float64(math.Float32frombits(order.Uint32(data)))
-		case sanitizer.Float64:
-			v = math.Float64frombits(order.Uint64(data))
-		default:
-			panic(a.DType)
-		}
-		list = append(list, v)
-	}
-	return list
 }
 
 func TestArgumentsDoNotMatchTheKernel(t *testing.T) {

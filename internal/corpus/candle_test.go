@@ -8,6 +8,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
 func candleCases() []launchCase {
@@ -61,7 +62,7 @@ func candleCases() []launchCase {
 			launch: fmt.Sprintf("fast_%s_f32 grid=320 threadgroup=64 src_numel=uint32:1505 num_dims=uint32:1 dims=uint32[1]:1505"+
 				" el_per_block=uint32:301 src=float32[1505] dst=out:float32[5]", name),
 			want: fromTo("src", "dst", func(x []float64) []float64 {
-				return rows(x, 301, func(r []float64) []float64 { return []float64{f(r)} })
+				return mlxtest.ByRow(x, 301, func(r []float64) []float64 { return []float64{f(r)} })
 			}),
 			tolerance: 1e-5, findings: []sanitizer.FindingKind{sanitizer.FindingFence},
 		})
@@ -72,13 +73,13 @@ func candleCases() []launchCase {
 			launch: fmt.Sprintf("fast_%s_f32 grid=320 threadgroup=64 src_numel=uint32:1505 num_dims=uint32:2 dims=uint32[2]:5,301"+
 				" el_per_block=uint32:301 src=float32[1505] dst=out:uint32[5]", name),
 			want: fromTo("src", "dst", func(x []float64) []float64 {
-				return rows(x, 301, func(r []float64) []float64 { return []float64{float64(slices.Index(r, f(r)))} })
+				return mlxtest.ByRow(x, 301, func(r []float64) []float64 { return []float64{float64(slices.Index(r, f(r)))} })
 			}),
 			findings: []sanitizer.FindingKind{sanitizer.FindingFence},
 		})
 	}
 	norm := func(in arrays, normalize func([]float64, float64) []float64, beta bool) arrays {
-		y := rows(in["src"], 203, func(r []float64) []float64 { return normalize(r, 1e-5) })
+		y := mlxtest.ByRow(in["src"], 203, func(r []float64) []float64 { return normalize(r, 1e-5) })
 		return arrays{"dst": tabulate(len(y), func(i int) float64 {
 			if beta {
 				return y[i]*in["alpha"][i%203] + in["beta"][i%203]
@@ -168,7 +169,7 @@ func candleCases() []launchCase {
 			launch: "asort_desc_f32 grid=128,3 threadgroup=128,1 x=float32[3,101] dst=out:uint32[3,101] ncols=int64:101 ncols_pad=int64:128" +
 				" shared_values=threadgroup:128",
 			want: fromTo("x", "dst", func(x []float64) []float64 {
-				return rows(x, 101, func(r []float64) []float64 {
+				return mlxtest.ByRow(x, 101, func(r []float64) []float64 {
 					order := tabulate(101, func(i int) float64 { return float64(i) })
 					slices.SortFunc(order, func(a, b float64) int { return int(sign(r[int(b)] - r[int(a)])) })
 					return order
@@ -178,7 +179,7 @@ func candleCases() []launchCase {
 		{
 			file:   kernels + "reduce.metal",
 			launch: "softmax_f32 grid=192 threadgroup=64 src_numel=uint32:609 el_per_block=uint32:203 src=float32[3,203] dst=out:float32[3,203]",
-			want:   fromTo("src", "dst", func(x []float64) []float64 { return rows(x, 203, softmax) }), tolerance: 1e-5,
+			want:   fromTo("src", "dst", func(x []float64) []float64 { return mlxtest.ByRow(x, 203, mlxtest.Softmax) }), tolerance: 1e-5,
 			findings: []sanitizer.FindingKind{sanitizer.FindingFence},
 		},
 		{
@@ -267,7 +268,7 @@ func half(bits float64) float64 {
 
 // q4 returns the weights in blocks of ggml's format q4_0: a scale, and 32 numbers of 4 bits from −8.
 func q4(words []float64) []float64 {
-	return rows(words, 9, func(block []float64) []float64 {
+	return mlxtest.ByRow(words, 9, func(block []float64) []float64 {
 		return tabulate(32, func(i int) float64 {
 			q := int(block[1+i%16/2]) >> (i % 2 * 8) >> (i / 16 * 4) & 15
 			return half(block[0]) * float64(q-8)
@@ -277,12 +278,12 @@ func q4(words []float64) []float64 {
 
 // q8 returns the weights in blocks of ggml's format q8_0: a scale, and 32 bytes.
 func q8(words []float64) []float64 {
-	return rows(words, 17, func(block []float64) []float64 {
+	return mlxtest.ByRow(words, 17, func(block []float64) []float64 {
 		return tabulate(32, func(i int) float64 { return half(block[0]) * float64(int8(int(block[1+i/2])>>(i%2*8))) })
 	})
 }
 
 // products returns the dot product of each row of y with each row of x. Rows have n elements.
 func products(x, y []float64, n int) []float64 {
-	return matmul(y, transpose(x, n), len(y)/n, n, len(x)/n)
+	return mlxtest.MatMul(y, transpose(x, n), len(y)/n, len(x)/n, n, false)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
 // contiguous returns the sizes and the strides in bytes of a contiguous array of float32, innermost axis first, as
@@ -81,7 +82,7 @@ func ggmlCases() []launchCase {
 			launch: "kernel_" + name + "_mul_add_f32 grid=448 threadgroup=64 args=" + structure(members...) + " src0=float32[7,101]" +
 				" src1_0=float32[101] src1_1=float32[101] dst=out:float32[7,101] shmem_f32=threadgroup:32",
 			want: func(in arrays) arrays {
-				y := rows(in["src0"], 101, func(r []float64) []float64 { return f(r, 1e-5) })
+				y := mlxtest.ByRow(in["src0"], 101, func(r []float64) []float64 { return f(r, 1e-5) })
 				return arrays{"dst": tabulate(len(y), func(i int) float64 { return y[i]*in["src1_0"][i%101] + in["src1_1"][i%101] })}
 			},
 			tolerance: 1e-5,
@@ -106,7 +107,7 @@ func ggmlCases() []launchCase {
 						}
 						return in["src0"][i*101+j]/2 + in["src1"][i%7*101+j]
 					})
-					out = append(out, softmax(x)[:101]...)
+					out = append(out, mlxtest.Softmax(x)[:101]...)
 				}
 				return arrays{"dst": out}
 			},
@@ -116,7 +117,7 @@ func ggmlCases() []launchCase {
 			file: file, launch: "kernel_sum_rows_f32_f32 grid=448 threadgroup=64 FC_sum_rows_op=11 args=" + sumRows() +
 				" src0=float32[7,101] dst=out:float32[7] shmem=threadgroup:128",
 			want: fromTo("src0", "dst", func(x []float64) []float64 {
-				return rows(x, 101, func(r []float64) []float64 { return []float64{mean(r)} })
+				return mlxtest.ByRow(x, 101, func(r []float64) []float64 { return []float64{mean(r)} })
 			}),
 			tolerance: 1e-5,
 		},
@@ -124,7 +125,7 @@ func ggmlCases() []launchCase {
 			file: file, launch: "kernel_argmax_f32 grid=448 threadgroup=64 args=" + structure(int64(101), uint64(404)) +
 				" src0=float32[7,101] dst=out:int32[7] shmem=threadgroup:256",
 			want: fromTo("src0", "dst", func(x []float64) []float64 {
-				return rows(x, 101, func(r []float64) []float64 { return []float64{float64(slices.Index(r, slices.Max(r)))} })
+				return mlxtest.ByRow(x, 101, func(r []float64) []float64 { return []float64{float64(slices.Index(r, slices.Max(r)))} })
 			}),
 			findings: []sanitizer.FindingKind{sanitizer.FindingSameValueWrite},
 		},
@@ -148,7 +149,7 @@ func ggmlCases() []launchCase {
 					int32(101), int32(7), int32(1), int32(1), int32(101)) +
 				" src0=float32[7,101] dst=out:int32[7,101] shmem_i32=threadgroup:128",
 			want: fromTo("src0", "dst", func(x []float64) []float64 {
-				return rows(x, 101, func(r []float64) []float64 {
+				return mlxtest.ByRow(x, 101, func(r []float64) []float64 {
 					order := tabulate(101, func(i int) float64 { return float64(i) })
 					slices.SortFunc(order, func(a, b float64) int { return int(sign(r[int(a)] - r[int(b)])) })
 					return order

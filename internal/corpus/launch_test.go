@@ -12,12 +12,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/x448/float16"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/launchspec"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
-	"github.com/mlxgrad/mlxgrad/mlxc/bfloat16"
 )
 
 // A launchCase is a launch of a kernel and the outputs that mathematics defines.
@@ -36,43 +34,6 @@ type launchCase struct {
 // arrays are the elements of buffers by name. Complex numbers and vectors have several elements. NaN as an expected
 // element matches any value.
 type arrays map[string][]float64
-
-// elements returns the elements of an array. Integers above 2⁵³ are rounded.
-func elements(a sanitizer.Array) []float64 {
-	order := binary.NativeEndian
-	var list []float64
-	for data := range slices.Chunk(a.Data, max(a.DType.Size(), 1)) {
-		var v float64
-		switch a.DType {
-		case sanitizer.Bool, sanitizer.Uint8:
-			v = float64(data[0])
-		case sanitizer.Int8:
-			v = float64(int8(data[0]))
-		case sanitizer.Uint16:
-			v = float64(order.Uint16(data))
-		case sanitizer.Int16:
-			v = float64(int16(order.Uint16(data)))
-		case sanitizer.Uint32:
-			v = float64(order.Uint32(data))
-		case sanitizer.Int32:
-			v = float64(int32(order.Uint32(data)))
-		case sanitizer.Uint64:
-			v = float64(order.Uint64(data))
-		case sanitizer.Int64:
-			v = float64(int64(order.Uint64(data)))
-		case sanitizer.Float16:
-			v = float64(float16.Frombits(order.Uint16(data)).Float32())
-		case sanitizer.BFloat16:
-			v = float64(bfloat16.FromBits(order.Uint16(data)).Float32())
-		case sanitizer.Float32:
-			v = float64(math.Float32frombits(order.Uint32(data)))
-		default:
-			panic(a.DType)
-		}
-		list = append(list, v)
-	}
-	return list
-}
 
 // structure returns an input of elements uint32 with the bytes of a structure's members, aligned as in Metal.
 func structure(members ...any) string {
@@ -155,17 +116,17 @@ func run(t *testing.T, folder string, c launchCase) {
 
 	in := arrays{}
 	for i, name := range kernel.Inputs() {
-		in[name] = elements(inputs[i])
+		in[name] = inputs[i].Values()
 	}
 	for name, a := range launch.InOut {
-		in[name] = elements(a)
+		in[name] = a.Values()
 	}
 	want := c.want(in)
 	compared, different := 0, 0
 	for i, name := range kernel.Outputs() {
 		if want[name] != nil {
 			compared++
-			different += c.compare(t, name, elements(report.Outputs[i]), want[name])
+			different += c.compare(t, name, report.Outputs[i].Values(), want[name])
 		}
 	}
 	require.Len(t, want, compared, "an expected output is no output of the kernel: %v", kernel.Outputs())

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
 func mistralrsCases() []launchCase {
@@ -52,7 +53,7 @@ func mistralrsCases() []launchCase {
 			launch: "rmsnorm_residual_f32 grid=192 threadgroup=64 x=float32[3,203] residual=float32[3,203] weight=float32[203] scale=float32[1]" +
 				" out=out:float32[3,203] n_cols=uint32:203 eps=float32:0.00001 has_scale=uint32:1 shared=threadgroup:64",
 			want: func(in arrays) arrays {
-				y := rows(in["x"], 203, func(r []float64) []float64 { return rmsNorm(r, 1e-5) })
+				y := mlxtest.ByRow(in["x"], 203, func(r []float64) []float64 { return rmsNorm(r, 1e-5) })
 				return arrays{"out": tabulate(len(y), func(i int) float64 {
 					return (y[i]*in["weight"][i%203] + in["residual"][i]) * in["scale"][0]
 				})}
@@ -85,7 +86,7 @@ func mistralrsCases() []launchCase {
 			want: func(in arrays) arrays {
 				var out []float64
 				for t := range 7 {
-					out = append(out, matmul(in["topk_weights"][3*t:3*t+3], in["inputs"][303*t:303*t+303], 1, 3, 101)...)
+					out = append(out, mlxtest.MatMul(in["topk_weights"][3*t:3*t+3], in["inputs"][303*t:303*t+303], 1, 101, 3, false)...)
 				}
 				return arrays{"outputs": out}
 			},
@@ -98,7 +99,7 @@ func mistralrsCases() []launchCase {
 		{
 			file: quant + "f8q8.metal", launch: "f8q8_dequantize_float grid=64 threadgroup=32 w=uint8[40,33]:0..126 out=out:float32[40,32] num_blocks=uint32:40",
 			want: fromTo("w", "out", func(x []float64) []float64 {
-				return rows(x, 33, func(block []float64) []float64 {
+				return mlxtest.ByRow(x, 33, func(block []float64) []float64 {
 					return each(block[1:], func(q float64) float64 { return q * e4m3(block[0]) / 448 })
 				})
 			}),
@@ -108,7 +109,7 @@ func mistralrsCases() []launchCase {
 			file: quant + "scan.metal", launch: "contig_scan_inclusive_max_float32_float32 grid=64,3 threadgroup=64 in=float32[3,301] out=out:float32[3,301]" +
 				" axis_size=uint64:301",
 			want: fromTo("in", "out", func(x []float64) []float64 {
-				return rows(x, 301, func(r []float64) []float64 {
+				return mlxtest.ByRow(x, 301, func(r []float64) []float64 {
 					largest := math.Inf(-1)
 					return each(r, func(v float64) float64 { largest = max(largest, v); return largest })
 				})

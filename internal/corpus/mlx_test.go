@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
 func mlxCases() []launchCase {
@@ -83,9 +84,9 @@ func mlxCases() []launchCase {
 		file, kernel string
 		f            func([]float64) []float64
 	}{
-		{"softmax", "block_softmax_float32", softmax},
-		{"softmax", "looped_softmax_float32", softmax},
-		{"softmax", "block_softmax_precise_float16", softmax},
+		{"softmax", "block_softmax_float32", mlxtest.Softmax},
+		{"softmax", "looped_softmax_float32", mlxtest.Softmax},
+		{"softmax", "block_softmax_precise_float16", mlxtest.Softmax},
 		{"logsumexp", "block_logsumexp_float32", logsumexp},
 		{"logsumexp", "looped_logsumexp_float32", logsumexp},
 	} {
@@ -98,7 +99,7 @@ func mlxCases() []launchCase {
 			file: kernels + r.file + ".metal",
 			launch: fmt.Sprintf("%s grid=%d threadgroup=%d in=%s[3,%d] out=out:%s[%d] axis_size=int32:%d",
 				r.kernel, 3*threads, threads, dtype, size, dtype, 3*len(r.f(make([]float64, size))), size),
-			want:      fromTo("in", "out", func(x []float64) []float64 { return rows(x, size, r.f) }),
+			want:      fromTo("in", "out", func(x []float64) []float64 { return mlxtest.ByRow(x, size, r.f) }),
 			tolerance: map[string]float64{"float32": 1e-5, "float16": 1e-3}[dtype],
 		})
 	}
@@ -108,7 +109,7 @@ func mlxCases() []launchCase {
 			launch: norm + " threadgroup=64 has_w=true x=float32[3,203] w=float32[203] out=out:float32[3,203] eps=float32:0.00001" +
 				" axis_size=uint32:203 w_stride=uint32:1",
 			want: func(in arrays) arrays {
-				y := rows(in["x"], 203, func(r []float64) []float64 { return rmsNorm(r, 1e-5) })
+				y := mlxtest.ByRow(in["x"], 203, func(r []float64) []float64 { return rmsNorm(r, 1e-5) })
 				return arrays{"out": tabulate(len(y), func(i int) float64 { return y[i] * in["w"][i%203] })}
 			},
 			tolerance: 1e-5,
@@ -120,7 +121,7 @@ func mlxCases() []launchCase {
 			launch: norm + " has_w=true x=float32[3,250] w=float32[250] b=float32[250] out=out:float32[3,250] eps=float32:0.00001" +
 				" axis_size=uint32:250 w_stride=uint32:1 b_stride=uint32:1",
 			want: func(in arrays) arrays {
-				y := rows(in["x"], 250, func(r []float64) []float64 { return layerNorm(r, 1e-5) })
+				y := mlxtest.ByRow(in["x"], 250, func(r []float64) []float64 { return layerNorm(r, 1e-5) })
 				return arrays{"out": tabulate(len(y), func(i int) float64 { return y[i]*in["w"][i%250] + in["b"][i%250] })}
 			},
 			tolerance: 1e-5,
@@ -167,7 +168,7 @@ func mlxCases() []launchCase {
 			launch: "argmax_float32 grid=64,5 threadgroup=64 in=float32[5,301] out=out:uint32[5] shape=int32[1]:5 in_strides=int64[1]:301" +
 				" out_strides=int64[1]:1 ndim=uint64:1 axis_stride=int64:1 axis_size=uint64:301",
 			want: fromTo("in", "out", func(x []float64) []float64 {
-				return rows(x, 301, func(r []float64) []float64 { return []float64{float64(slices.Index(r, slices.Max(r)))} })
+				return mlxtest.ByRow(x, 301, func(r []float64) []float64 { return []float64{float64(slices.Index(r, slices.Max(r)))} })
 			}),
 		},
 		{
@@ -179,21 +180,21 @@ func mlxCases() []launchCase {
 			file: kernels + "reduce.metal", launch: "row_reduce_simple_maxfloat32 grid=32,3 threadgroup=32,1 in=float32[10,203]" +
 				" out=out:float32[10] reduction_size=uint64:203 out_size=int64:10",
 			want: fromTo("in", "out", func(x []float64) []float64 {
-				return rows(x, 203, func(r []float64) []float64 { return []float64{slices.Max(r)} })
+				return mlxtest.ByRow(x, 203, func(r []float64) []float64 { return []float64{slices.Max(r)} })
 			}),
 			findings: []sanitizer.FindingKind{sanitizer.FindingSameValueWrite},
 		},
 		{
 			file: kernels + "scan.metal", launch: "contig_scan_inclusive_sum_float32_float32 grid=64,3 threadgroup=64 in=float32[3,301]:0..9" +
 				" out=out:float32[3,301] axis_size=uint64:301",
-			want:     fromTo("in", "out", func(x []float64) []float64 { return rows(x, 301, cumulate) }),
+			want:     fromTo("in", "out", func(x []float64) []float64 { return mlxtest.ByRow(x, 301, cumulate) }),
 			findings: []sanitizer.FindingKind{sanitizer.FindingUninitializedRead},
 		},
 		{
 			file: kernels + "scan.metal", launch: "contig_scan_reverse_exclusive_sum_int32_int32 grid=32,3 threadgroup=32 in=int32[3,301]:0..9" +
 				" out=out:int32[3,301] axis_size=uint64:301",
 			want: fromTo("in", "out", func(x []float64) []float64 {
-				return rows(x, 301, func(r []float64) []float64 {
+				return mlxtest.ByRow(x, 301, func(r []float64) []float64 {
 					total := sum(r)
 					return each(r, func(v float64) float64 { total -= v; return total })
 				})
@@ -206,7 +207,7 @@ func mlxCases() []launchCase {
 				" size_sorted_axis=int32:501 in_stride_sorted_axis=int32:1 out_stride_sorted_axis=int32:1 in_stride_segment_axis=int32:501" +
 				" out_stride_segment_axis=int32:501",
 			want: fromTo("inp", "out", func(x []float64) []float64 {
-				return rows(x, 501, func(r []float64) []float64 { return slices.Sorted(slices.Values(r)) })
+				return mlxtest.ByRow(x, 501, func(r []float64) []float64 { return slices.Sorted(slices.Values(r)) })
 			}),
 		},
 		{
@@ -236,7 +237,9 @@ func mlxCases() []launchCase {
 				" bias=float32[21] out_vec=out:float32[21] in_vec_size=int32:203 out_vec_size=int32:21 marix_ld=int32:203 alpha=float32:1" +
 				" beta=float32:0 batch_ndim=int32:1 batch_shape=int32[1]:1 vector_batch_stride=int64[1]:0 matrix_batch_stride=int64[1]:0" +
 				" bias_batch_stride=int64[1]:0 bias_stride=int32:1",
-			want:      func(in arrays) arrays { return arrays{"out_vec": matmul(in["mat"], in["in_vec"], 21, 203, 1)} },
+			want: func(in arrays) arrays {
+				return arrays{"out_vec": mlxtest.MatMul(in["mat"], in["in_vec"], 21, 1, 203, false)}
+			},
 			tolerance: 1e-4, findings: []sanitizer.FindingKind{
 				sanitizer.FindingDivergentBarrier, sanitizer.FindingFence, sanitizer.FindingSameValueWrite,
 			},
@@ -252,7 +255,7 @@ func mlxCases() []launchCase {
 					q := uint32(in["w"][i/8]) >> (4 * (i % 8)) & 15
 					return float64(q)*in["scales"][i/64] + in["biases"][i/64]
 				})
-				return arrays{"y": transpose(matmul(w, transpose(in["x"], 512), 16, 512, 2), 2)}
+				return arrays{"y": transpose(mlxtest.MatMul(w, transpose(in["x"], 512), 16, 2, 512, false), 2)}
 			},
 			tolerance: 1e-3,
 		},
@@ -279,7 +282,7 @@ func mlxCases() []launchCase {
 				" use_bluestein_twiddle_table_=false" + steps("radix_", map[int]int{8: 2, 4: 1}) + steps("rader_", nil) +
 				" in=float32[3,256,2] out=out:float32[3,256,2] n=int32:256 batch_size=int32:3",
 			want: fromTo("in", "out", func(x []float64) []float64 {
-				return rows(x, 512, func(r []float64) []float64 { return dft(r, -1) })
+				return mlxtest.ByRow(x, 512, func(r []float64) []float64 { return dft(r, -1) })
 			}),
 			tolerance: 1e-4,
 		},

@@ -3,7 +3,8 @@ package corpus
 import (
 	"math"
 	"math/cmplx"
-	"slices"
+
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
 // each returns f of each element.
@@ -24,15 +25,6 @@ func tabulate(n int, f func(i int) float64) []float64 {
 	return y
 }
 
-// rows applies f to each row of n elements.
-func rows(x []float64, n int, f func(row []float64) []float64) []float64 {
-	var y []float64
-	for row := range slices.Chunk(x, n) {
-		y = append(y, f(row)...)
-	}
-	return y
-}
-
 func sum(x []float64) float64 {
 	s := 0.0
 	for _, v := range x {
@@ -46,13 +38,6 @@ func dot(x, y []float64) float64 {
 }
 
 func mean(x []float64) float64 { return sum(x) / float64(len(x)) }
-
-func softmax(x []float64) []float64 {
-	largest := slices.Max(x)
-	e := each(x, func(v float64) float64 { return math.Exp(v - largest) })
-	total := sum(e)
-	return each(e, func(v float64) float64 { return v / total })
-}
 
 func rmsNorm(x []float64, epsilon float64) []float64 {
 	r := 1 / math.Sqrt(dot(x, x)/float64(len(x))+epsilon)
@@ -84,17 +69,6 @@ func sign(x float64) float64 {
 	return 0
 }
 
-// matmul returns the product of matrices of m×k and k×n elements.
-func matmul(a, b []float64, m, k, n int) []float64 {
-	return tabulate(m*n, func(i int) float64 {
-		s := 0.0
-		for j := range k {
-			s += a[i/n*k+j] * b[j*n+i%n]
-		}
-		return s
-	})
-}
-
 // transpose returns the transpose of a matrix with n columns.
 func transpose(x []float64, n int) []float64 {
 	m := len(x) / n
@@ -120,8 +94,8 @@ func dft(x []float64, sign float64) []float64 {
 func attention(q, k, v []float64, scale float64) []float64 {
 	d := len(q)
 	n := len(k) / d
-	weights := softmax(tabulate(n, func(i int) float64 { return scale * dot(q, k[i*d:(i+1)*d]) }))
-	return matmul(weights, v, 1, n, len(v)/n)
+	weights := mlxtest.Softmax(tabulate(n, func(i int) float64 { return scale * dot(q, k[i*d:(i+1)*d]) }))
+	return mlxtest.MatMul(weights, v, 1, len(v)/n, n, false)
 }
 
 // fromTo returns a reference that computes one output from one input.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 )
 
 func tractCases() []launchCase {
@@ -86,7 +87,7 @@ func tractCases() []launchCase {
 	strides := " strides=uint64[3]:200,2,1"
 	middle := func(f func([]float64) []float64) func(x []float64) []float64 {
 		return func(x []float64) []float64 {
-			return rows(x, 200, func(m []float64) []float64 { return transpose(rows(transpose(m, 2), 100, f), 100) })
+			return mlxtest.ByRow(x, 200, func(m []float64) []float64 { return transpose(mlxtest.ByRow(transpose(m, 2), 100, f), 100) })
 		}
 	}
 	return append(cases, []launchCase{
@@ -108,8 +109,8 @@ func tractCases() []launchCase {
 			file: nn, launch: "nn_ops::reduce_sum_nd3_f32 grid=768,1,3 threadgroup=256 input_b=float32[3,1000,3] output_b=out:float32[3,1,3]" +
 				" input_shape=uint64[3]:3,1000,3 input_strides=uint64[3]:3000,3,1 output_strides=uint64[3]:3,3,1",
 			want: fromTo("input_b", "output_b", func(x []float64) []float64 {
-				return rows(x, 3000, func(m []float64) []float64 {
-					return rows(transpose(m, 3), 1000, func(r []float64) []float64 { return []float64{sum(r)} })
+				return mlxtest.ByRow(x, 3000, func(m []float64) []float64 {
+					return mlxtest.ByRow(transpose(m, 3), 1000, func(r []float64) []float64 { return []float64{sum(r)} })
 				})
 			}),
 			tolerance: 1e-5,
@@ -118,14 +119,14 @@ func tractCases() []launchCase {
 			file: nn, launch: "nn_ops::reduce_max_nd3_f32 grid=32,1,5 threadgroup=32 input_b=float32[5,270,1] output_b=out:float32[5]" +
 				" input_shape=uint64[3]:5,270,1 input_strides=uint64[3]:270,1,1 output_strides=uint64[3]:1,1,1",
 			want: fromTo("input_b", "output_b", func(x []float64) []float64 {
-				return rows(x, 270, func(r []float64) []float64 { return []float64{slices.Max(r)} })
+				return mlxtest.ByRow(x, 270, func(r []float64) []float64 { return []float64{slices.Max(r)} })
 			}),
 		},
 		{
 			file: nn, launch: "nn_ops::reduce_mean_of_squares_nd3_f32 grid=64,1,5 threadgroup=64 input_b=float32[5,270,1] output_b=out:float32[5]" +
 				" input_shape=uint64[3]:5,270,1 input_strides=uint64[3]:270,1,1 output_strides=uint64[3]:1,1,1",
 			want: fromTo("input_b", "output_b", func(x []float64) []float64 {
-				return rows(x, 270, func(r []float64) []float64 { return []float64{dot(r, r) / 270} })
+				return mlxtest.ByRow(x, 270, func(r []float64) []float64 { return []float64{dot(r, r) / 270} })
 			}),
 			tolerance: 1e-5,
 		},
@@ -139,7 +140,7 @@ func tractCases() []launchCase {
 			file: nn, launch: "nn_ops::rms_norm_nd2_l4_f32 grid=320 threadgroup=64 input_b=float32[5,300] eps_b=float32[1]:0.00001" +
 				" output_b=out:float32[5,300] n=uint64:300 n_div_4=uint64:75 outer_stride=uint64:1200 shmem_f32=threadgroup:32",
 			want: fromTo("input_b", "output_b", func(x []float64) []float64 {
-				return rows(x, 300, func(r []float64) []float64 { return rmsNorm(r, 1e-5) })
+				return mlxtest.ByRow(x, 300, func(r []float64) []float64 { return rmsNorm(r, 1e-5) })
 			}),
 			tolerance: 1e-5,
 		},
@@ -158,12 +159,12 @@ func tractCases() []launchCase {
 		{
 			file: nn, launch: "nn_ops::softmax_nd3_f32 grid=64,1,3 threadgroup=32 input_b=float32[3,100,2] output_b=out:float32[3,100,2]" +
 				" shape=uint64[3]:3,100,2" + strides,
-			want: fromTo("input_b", "output_b", middle(softmax)), tolerance: 1e-5,
+			want: fromTo("input_b", "output_b", middle(mlxtest.Softmax)), tolerance: 1e-5,
 		},
 		{
 			file: nn, launch: "nn_ops::softmax_nd3_contig_f32 grid=32,1,3 threadgroup=32 input_b=float32[3,200,1] output_b=out:float32[3,200,1]" +
 				" shape=uint64[3]:3,200,1 strides=uint64[3]:200,1,1",
-			want:      fromTo("input_b", "output_b", func(x []float64) []float64 { return rows(x, 200, softmax) }),
+			want:      fromTo("input_b", "output_b", func(x []float64) []float64 { return mlxtest.ByRow(x, 200, mlxtest.Softmax) }),
 			tolerance: 1e-5,
 		},
 		{
@@ -172,7 +173,7 @@ func tractCases() []launchCase {
 				" mask_strides=uint64[5]:0,0,0,100,1 out_strides=uint64[5]:2000,1000,500,100,1 tgmem=threadgroup:132",
 			want: func(in arrays) arrays {
 				x := tabulate(2000, func(i int) float64 { return in["input_b"][i]/2 + in["mask_b"][i%500] })
-				return arrays{"output_b": rows(x, 100, softmax)}
+				return arrays{"output_b": mlxtest.ByRow(x, 100, mlxtest.Softmax)}
 			},
 			tolerance: 1e-5, findings: []sanitizer.FindingKind{sanitizer.FindingRace},
 		},
@@ -194,7 +195,7 @@ func tractCases() []launchCase {
 			file: array, launch: "array_ops::copy_nd3_u32 grid=224,5,1 threadgroup=32 input_b=uint32[5,40,7]:iota input_strides=uint64[3]:280,1,7" +
 				" output_b=out:uint32[5,7,40] out_shape=uint64[3]:5,7,40 out_strides=uint64[3]:280,40,1",
 			want: fromTo("input_b", "output_b", func(x []float64) []float64 {
-				return rows(x, 280, func(m []float64) []float64 { return transpose(m, 7) })
+				return mlxtest.ByRow(x, 280, func(m []float64) []float64 { return transpose(m, 7) })
 			}),
 		},
 		{
@@ -286,26 +287,30 @@ func tractCases() []launchCase {
 			file: kernels + "matmul/basic/basic_mat_mul.metal",
 			launch: "matmul::basic_matmul_f32 grid=96,6 threadgroup=32 lhs=float32[21,50] rhs=float32[50,11] output=out:float32[21,11]" +
 				" m=int32:21 k=int32:50 n=int32:11 transpose_lhs=int32:0 transpose_rhs=int32:0",
-			want:      func(in arrays) arrays { return arrays{"output": matmul(in["lhs"], in["rhs"], 21, 50, 11)} },
+			want: func(in arrays) arrays {
+				return arrays{"output": mlxtest.MatMul(in["lhs"], in["rhs"], 21, 11, 50, false)}
+			},
 			tolerance: 1e-5,
 		},
 		{
-			file:      kernels + "matmul/basic/basic_mat_mul.metal",
-			launch:    "matmul::basic_matvec_f32 grid=32,6 threadgroup=32 lhs=float32[21,50] rhs=float32[50] output=out:float32[21] m=int32:21 k=int32:50",
-			want:      func(in arrays) arrays { return arrays{"output": matmul(in["lhs"], in["rhs"], 21, 50, 1)} },
+			file:   kernels + "matmul/basic/basic_mat_mul.metal",
+			launch: "matmul::basic_matvec_f32 grid=32,6 threadgroup=32 lhs=float32[21,50] rhs=float32[50] output=out:float32[21] m=int32:21 k=int32:50",
+			want: func(in arrays) arrays {
+				return arrays{"output": mlxtest.MatMul(in["lhs"], in["rhs"], 21, 1, 50, false)}
+			},
 			tolerance: 1e-5,
 		},
 		{
 			file: kernels + "fft.metal", launch: "fft256_forward grid=384 threadgroup=128 in=float32[3,256,2] out=out:float32[3,256,2]",
 			want: fromTo("in", "out", func(x []float64) []float64 {
-				return rows(x, 512, func(r []float64) []float64 { return dft(r, -1) })
+				return mlxtest.ByRow(x, 512, func(r []float64) []float64 { return dft(r, -1) })
 			}),
 			tolerance: 1e-4,
 		},
 		{
 			file: kernels + "fft.metal", launch: "fft512_inverse grid=512 threadgroup=256 in=float32[2,512,2] out=out:float32[2,512,2]",
 			want: fromTo("in", "out", func(x []float64) []float64 {
-				return rows(x, 1024, func(r []float64) []float64 { return dft(r, 1) })
+				return mlxtest.ByRow(x, 1024, func(r []float64) []float64 { return dft(r, 1) })
 			}),
 			tolerance: 1e-4,
 		},
