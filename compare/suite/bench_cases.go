@@ -58,6 +58,7 @@ func BenchOps(d mlxc.Device) []bench.Op {
 		{Name: "linear-cross-entropy", Pass: report.Step, Cases: linearLossBenches(s.linearLosses)},
 		{Name: "matmul", Pass: report.Step, Cases: matMulBenches(s.products)},
 		{Name: "attention", Pass: report.Step, Cases: attentionBenches(s.attentions)},
+		{Name: "ssm-scan", Pass: report.Step, Cases: ssmBenches(s.scans)},
 	}
 }
 
@@ -81,6 +82,7 @@ type benchSizes struct {
 	linearLosses                 []linearLossCase
 	products                     [][3]int // rows, terms, columns
 	attentions                   []attentionCase
+	scans                        []ssmCase
 }
 
 func benchSizesOf(d mlxc.Device) benchSizes {
@@ -105,6 +107,10 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 				{batch: 1, heads: 1, queries: 1024, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 2048, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 4096, dim: 64, causal: true},
+			},
+			scans: []ssmCase{
+				{batch: 1, length: 256, heads: 4, p: 64, n: 64, d: true},
+				{batch: 1, length: 512, heads: 4, p: 64, n: 128, d: true},
 			},
 		}
 	}
@@ -136,6 +142,10 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			{batch: 4, heads: 32, queries: 2000, dim: 128, causal: true},
 			{batch: 4, heads: 32, queries: 2048, dim: 128, mask: booleans, maskAxes: "ij"},
 			{batch: 4, heads: 32, kvHeads: 8, queries: 2048, dim: 64, causal: true, sinks: true},
+		},
+		scans: []ssmCase{
+			{batch: 4, length: 1024, heads: 64, p: 64, n: 128, d: true},
+			{batch: 1, length: 4096, heads: 64, p: 64, n: 128, d: true},
 		},
 	}
 }
@@ -218,6 +228,19 @@ func attentionBenches(attentions []attentionCase) []bench.Case {
 			b.DTypes = []mlxc.DType{mlxc.Float32}
 		}
 		cases = append(cases, b)
+	}
+	return cases
+}
+
+// ssmBenches have decays close to 1, as the products of small dt and A of either sign.
+func ssmBenches(scans []ssmCase) []bench.Case {
+	var cases []bench.Case
+	for _, c := range scans {
+		cases = append(cases, bench.Case{
+			Case:       c.build(),
+			Moved:      moved("x dt B C dy dx ddt dB dC", "x dt B C y dy dx ddt dB dC"),
+			Deviations: map[string]float64{"dt": 0.1, "A": 0.1},
+		})
 	}
 	return cases
 }

@@ -64,8 +64,8 @@ struct StateRows {
     rows = STATE_DIM - first;
     in_state = (size_t(s) * HEADS + head) * (STATE_DIM * HEAD_DIM) + first * HEAD_DIM;
     decays = of_rows + (chunk_rows(sizes) * head + sequence.first) * CHUNK_DECAY_SIZE;
-    const int row = REVERSED ? (panels() - 1) * BLOCK_N : 0;
-    next = right + sequence.first * RIGHT_STRIDE + head * HEAD_DIM + size_t(max(row, 0)) * RIGHT_STRIDE;
+    const int row = REVERSED ? max(panels() - 1, 0) * BLOCK_N : 0;
+    next = right + (sequence.first + row) * RIGHT_STRIDE + head * HEAD_DIM;
     panel.init(memory, next, sequence.rows - row, thread_index, THREADS);
   }
 
