@@ -21,7 +21,7 @@ var ssmTuning = map[mlxc.Backend]struct {
 	// with states of 64×128; longer chunks cost more time, shorter ones more memory.
 	mlxc.BackendCPU: {
 		lanes: 1, simdgroups: 1, chunk: 64, blockElements: 4096, minBlockM: 8, maxBlockM: 64,
-		panelBytes: 1 << 30, maxBlockN: 32, decayThreads: 1, minGroups: 32,
+		panelBytes: 1 << 30, maxBlockN: 16, decayThreads: 1, minGroups: 32,
 	},
 	// Two tiles of 8 rows of 128 floats are 64 registers per lane, as in attention. The panels leave a part of the 32 KiB
 	// of threadgroup memory to a second threadgroup if P and N are at most 64.

@@ -1,9 +1,9 @@
 // Chunks of a recurrence along the length axis, and the decay of its state within a chunk.
 //
 // The rows of an array are its steps: batch after batch, or packed sequences one after the other. A sequence below is
-// one of either. It is cut into chunks of `size` rows, of which the last may be shorter. Each chunk has a slot: an index
-// among the chunks of all sequences. Packed sequence s begins at slot start / size + s, which leaves enough slots for
-// every sequence, so some slots have no rows.
+// one of either. It is cut into chunks of `size` rows, of which the last may be shorter. Each chunk has a slot: an
+// index among the chunks of all sequences. Packed sequence s begins at slot start / size + s, which leaves enough slots
+// for every sequence, so some slots have no rows.
 
 // ChunkSizes holds the sizes of a launch. The kernel input size_values has its members in this order.
 struct ChunkSizes {
@@ -21,9 +21,9 @@ inline size_t chunk_rows(ChunkSizes sizes) {
   return size_t(sizes.batches) * sizes.length;
 }
 
-// chunk_start returns the first row of packed sequence s. The first sequence starts at 0, the last ends at `length`, and
-// all starts are clamped to the axis. So invalid starts cause no access out of bounds, and ascending starts cover every
-// row.
+// chunk_start returns the first row of packed sequence s. The first sequence starts at 0, the last ends at `length`,
+// and all starts are clamped to the axis. So invalid starts cause no access out of bounds, and ascending starts cover
+// every row.
 inline int chunk_start(ChunkSizes sizes, device const int* starts, int s) {
   return s == 0 ? 0 : s == sizes.sequences ? sizes.length : clamp(starts[s], 0, sizes.length);
 }

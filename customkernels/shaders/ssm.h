@@ -27,8 +27,9 @@
 //   da_t  = exp(b_end)·⟨G, S⟩ + Σ_{i≥t} exp(b_i)·dy_i·S·C_i + Σ_{j<t} exp(b_end − b_j)·dt_j·x_j·G·B_j
 //           + Σ_{i≥t} Σ_{j<t} L_ij·dt_j·(C_i·B_j)·(dy_i·x_j)
 //
-// A running sum of dy_t·(y_t − D·x_t) − dt_t·x_t·u_t has the same value with fewer operations. But its terms cancel, and
-// their rounding errors do not: after a strong decay da_t would be only rounding, and dt_t, a factor of it in dA, large.
+// A running sum of dy_t·(y_t − D·x_t) − dt_t·x_t·u_t has the same value with fewer operations. But its terms cancel,
+// and their rounding errors do not: after a strong decay da_t would be only rounding, and dt_t, a factor of it in dA,
+// large.
 //
 //   file                kernel               computes
 //   ssm_decay.metal     ssm_decay            the ChunkDecay of each step
@@ -188,8 +189,8 @@ struct ChunkBlock {
 //   factor_r·(left_r·state) + Σ_c decay_rc·(left_r·right_c)·values_c
 //
 // If REVERSED, the sum is over later rows c, decay_rc = exp(b_c − b_r) and factor_r = exp(b_end − b_r). Otherwise it is
-// over earlier rows, decay_rc = exp(b_r − b_c)·dt_c and factor_r = exp(b_r). The sum includes c = r. left and right have
-// INNER columns and rows that are INNER_STRIDE apart, values have OUTER columns and OUTER_STRIDE.
+// over earlier rows, decay_rc = exp(b_r − b_c)·dt_c and factor_r = exp(b_r). The sum includes c = r. left and right
+// have INNER columns and rows that are INNER_STRIDE apart, values have OUTER columns and OUTER_STRIDE.
 template <
     bool REVERSED,
     typename T,
@@ -234,8 +235,8 @@ struct ChunkProduct : ChunkBlock<LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK> {
     }
   }
 
-  // add_steps adds the products among the chunk's rows. `right` and `values` point to the chunk's first row. All threads
-  // of the threadgroup call it.
+  // add_steps adds the products among the chunk's rows. `right` and `values` point to the chunk's first row. All
+  // threads of the threadgroup call it.
   void add_steps(
       thread Sum& sum,
       device const T* left,
@@ -247,18 +248,24 @@ struct ChunkProduct : ChunkBlock<LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK> {
     operand.load(left, INNER_STRIDE, this->rows, this->lane);
     const int begin = REVERSED ? this->group_first / BLOCK_N * BLOCK_N : 0;
     const int end = REVERSED ? this->chunk.rows : min(this->group_first + Block::GROUP_ROWS, this->chunk.rows);
+    // Far rows, which the decay makes small, are added first.
+    const int last = begin + (end - 1 - begin) / BLOCK_N * BLOCK_N;
+    int next = REVERSED ? last : begin;
     RightPanel right_panel;
     ValuePanel value_panel;
     acquire(right_panel, value_panel);
-    right_panel.init(right_memory, right + size_t(begin) * INNER_STRIDE, end - begin, this->thread_index, Block::THREADS);
-    value_panel.init(value_memory, values + size_t(begin) * OUTER_STRIDE, end - begin, this->thread_index, Block::THREADS);
-    for (int column = begin; column < end; column += BLOCK_N) {
-      const int next = column + BLOCK_N;
+    right_panel.init(right_memory, right + size_t(next) * INNER_STRIDE, end - next, this->thread_index, Block::THREADS);
+    value_panel.init(
+        value_memory, values + size_t(next) * OUTER_STRIDE, end - next, this->thread_index, Block::THREADS);
+    for (int offset = 0; offset <= last - begin; offset += BLOCK_N) {
+      const int column = next;
+      next = REVERSED ? max(column - BLOCK_N, begin) : column + BLOCK_N;
+      const int next_rows = next == column ? 0 : end - next;
       acquire(right_panel, value_panel);
-      right_panel.advance(right + size_t(next) * INNER_STRIDE, end - next, this->thread_index, Block::THREADS);
-      value_panel.advance(values + size_t(next) * OUTER_STRIDE, end - next, this->thread_index, Block::THREADS);
+      right_panel.advance(right + size_t(next) * INNER_STRIDE, next_rows, this->thread_index, Block::THREADS);
+      value_panel.advance(values + size_t(next) * OUTER_STRIDE, next_rows, this->thread_index, Block::THREADS);
       commit(right_panel, value_panel);
-      if (this->rows > 0 && (REVERSED ? next > this->first : column < this->first + BLOCK_M)) {
+      if (this->rows > 0 && (REVERSED ? column + BLOCK_N > this->first : column < this->first + BLOCK_M)) {
         Scores s;
         multiply_transposed(s, operand, right_panel, this->lane);
         finish<0>(s);

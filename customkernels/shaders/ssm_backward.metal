@@ -6,17 +6,17 @@
 //   ssm_dc            dC, dy·S·C                  BLOCK_M steps      heads, and the chunk's earlier steps
 //   ssm_decay_terms   parts of da                 BLOCK_M steps i    the chunk's earlier steps j
 //
-// Launch: the position of a threadgroup along x is the index of its block of BLOCK_M · SIMDGROUPS steps among the blocks
-// of all slots. Along y it is the head, or for ssm_db and ssm_dc the group and part: each of the parts has as many of
-// the group's heads, and its own sum, [parts, rows, GROUPS, N]. column_sum adds the parts.
+// Launch: the position of a threadgroup along x is the index of its block of BLOCK_M · SIMDGROUPS steps among the
+// blocks of all slots. Along y it is the head, or for ssm_db and ssm_dc the group and part: each of the parts has as
+// many of the group's heads, and its own sum, [parts, rows, GROUPS, N]. column_sum adds the parts.
 //
 // Device traffic: the rows of a block and the states of chunks once, and two arrays of the chunk's other steps once for
 // each block.
 
 #include "ssm.h"
 
-// prefix_sums replaces each element by the sum of the elements before it in its row, beginning with `before`, to which it
-// adds the row's sum.
+// prefix_sums replaces each element by the sum of the elements before it in its row, beginning with `before`, to which
+// it adds the row's sum.
 template <int LANES, int ROWS, int COLUMNS>
 inline void prefix_sums(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* before, uint lane) {
   for (int i = 0; i < tile.LANE_ROWS; i++) {
@@ -104,8 +104,7 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   constexpr int X_STRIDE = HEADS * HEAD_DIM, B_STRIDE = GROUPS * STATE_DIM;
-  typedef ChunkProduct<
-      true, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, STATE_DIM, B_STRIDE, HEAD_DIM, X_STRIDE>
+  typedef ChunkProduct<true, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, STATE_DIM, B_STRIDE, HEAD_DIM, X_STRIDE>
       Product;
   typedef typename Product::Sum Sum;
   threadgroup T right_memory[Product::RightPanel::SIZE];
@@ -127,8 +126,7 @@ template <
   }
   Sum sum;
   fill(sum, 0);
-  product.add_state(
-      sum, left, d_states + (size_t(product.slot) * HEADS + head) * (STATE_DIM * HEAD_DIM), state_memory);
+  product.add_state(sum, left, d_states + (size_t(product.slot) * HEADS + head) * (STATE_DIM * HEAD_DIM), state_memory);
   float of_state[Sum::LANE_ROWS], x_u[Sum::LANE_ROWS], x_dy[Sum::LANE_ROWS];
   Sum copy = sum;
   dot_rows(copy, x + own, X_STRIDE, product.rows, of_state, product.lane);
@@ -175,8 +173,7 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   constexpr int X_STRIDE = HEADS * HEAD_DIM, B_STRIDE = GROUPS * STATE_DIM;
-  typedef ChunkProduct<
-      true, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, HEAD_DIM, X_STRIDE, STATE_DIM, B_STRIDE>
+  typedef ChunkProduct<true, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, HEAD_DIM, X_STRIDE, STATE_DIM, B_STRIDE>
       Product;
   typedef typename Product::Sum Sum;
   threadgroup T right_memory[Product::RightPanel::SIZE];
@@ -239,8 +236,7 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   constexpr int X_STRIDE = HEADS * HEAD_DIM, B_STRIDE = GROUPS * STATE_DIM;
-  typedef ChunkProduct<
-      false, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, HEAD_DIM, X_STRIDE, STATE_DIM, B_STRIDE>
+  typedef ChunkProduct<false, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, HEAD_DIM, X_STRIDE, STATE_DIM, B_STRIDE>
       Product;
   typedef typename Product::Sum Sum;
   threadgroup T right_memory[Product::RightPanel::SIZE];
@@ -282,8 +278,8 @@ template <
   store(total, dc_parts + chunk_rows(product.sizes) * part * B_STRIDE + own, B_STRIDE, product.rows, product.lane);
 }
 
-// decay_parts has, for each block of BLOCK_M steps i of a chunk, the terms of da_t for all t up to the block's last step:
-// [CHUNK / BLOCK_M, HEADS, rows]. Other elements are undefined.
+// decay_parts has, for each block of BLOCK_M steps i of a chunk, the terms of da_t for all t up to the block's last
+// step: [CHUNK / BLOCK_M, HEADS, rows]. Other elements are undefined.
 template <
     typename T,
     int LANES,

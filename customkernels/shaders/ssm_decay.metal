@@ -34,8 +34,8 @@ template <int CHUNK, int HEADS>
   }
 }
 
-// terms has {x_t·u_t, x_t·dy_t, exp(b_end − b_t)·dt_t·x_t·G·B_t} of each step, output_terms has exp(b_t)·dy_t·S·C_t, and
-// decay_parts has the terms of the last sum of da for each block of BLOCK_M steps i.
+// terms has {x_t·u_t, x_t·dy_t, exp(b_end − b_t)·dt_t·x_t·G·B_t} of each step, output_terms has exp(b_t)·dy_t·S·C_t,
+// and decay_parts has the terms of the last sum of da for each block of BLOCK_M steps i.
 template <int CHUNK, int BLOCK_M, int HEADS, int STATE_DIM>
 [[kernel]] void ssm_decay_backward(
     device const float* a [[buffer(0)]],

@@ -2,8 +2,8 @@
 //
 // A simdgroup owns BLOCK_M steps of a chunk and iterates over the chunk's earlier steps.
 //
-// Launch: the position of a threadgroup along x is the index of its block of BLOCK_M · SIMDGROUPS steps among the blocks
-// of all slots, and along y the head.
+// Launch: the position of a threadgroup along x is the index of its block of BLOCK_M · SIMDGROUPS steps among the
+// blocks of all slots, and along y the head.
 //
 // Device traffic for each head: x, C and y once, the states of chunks once for each block of a chunk, and x and B of a
 // chunk's earlier steps once for each block.
@@ -35,8 +35,7 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   constexpr int X_STRIDE = HEADS * HEAD_DIM, B_STRIDE = GROUPS * STATE_DIM;
-  typedef ChunkProduct<
-      false, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, STATE_DIM, B_STRIDE, HEAD_DIM, X_STRIDE>
+  typedef ChunkProduct<false, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, STATE_DIM, B_STRIDE, HEAD_DIM, X_STRIDE>
       Product;
   threadgroup T right_memory[Product::RightPanel::SIZE];
   threadgroup T value_memory[Product::ValuePanel::SIZE];

@@ -58,8 +58,9 @@ struct StateRows {
     sequence = chunk_sequence(sizes, starts, CHUNK, s);
     const bool is_last = sizes.sequences == 0 || s + 1 == sizes.sequences;
     const int chunks = (sequence.rows + CHUNK - 1) / CHUNK;
-    slots = sizes.sequences == 0 ? chunks
-                                 : (is_last ? sizes.slots : chunk_sequence(sizes, starts, CHUNK, s + 1).slot) - sequence.slot;
+    slots = sizes.sequences == 0
+                ? chunks
+                : (is_last ? sizes.slots : chunk_sequence(sizes, starts, CHUNK, s + 1).slot) - sequence.slot;
     first = (int(group.x) * SIMDGROUPS + int(simdgroup)) * BLOCK_M;
     rows = STATE_DIM - first;
     in_state = (size_t(s) * HEADS + head) * (STATE_DIM * HEAD_DIM) + first * HEAD_DIM;
@@ -77,9 +78,7 @@ struct StateRows {
   }
 
   // end_of returns the ChunkDecay of a chunk's last step.
-  ChunkDecay end_of(int chunk) const {
-    return chunk_load(decays, min((chunk + 1) * CHUNK, sequence.rows) - 1);
-  }
+  ChunkDecay end_of(int chunk) const { return chunk_load(decays, min((chunk + 1) * CHUNK, sequence.rows) - 1); }
 
   // advance makes the panel at step `row` the current one, and prefetches the next panel.
   void advance(int row) {
@@ -96,7 +95,8 @@ struct StateRows {
     Left terms;
     for (int j = 0; j < Left::LANE_COLUMNS; j++) {
       const int step = row + Left::column(j, lane);
-      device const T* const from = left + (sequence.first + step) * LEFT_STRIDE + head / (HEADS / GROUPS) * STATE_DIM + first;
+      device const T* const from =
+          left + (sequence.first + step) * LEFT_STRIDE + head / (HEADS / GROUPS) * STATE_DIM + first;
       const bool is_step = step < sequence.rows;
       const ChunkDecay decay = chunk_load(decays, is_step ? step : 0);
       const float weight = REVERSED ? chunk_decay_from_start(decay) : chunk_decay(decay, end) * decay.step;
@@ -142,9 +142,7 @@ template <
     uint3 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  typedef StateRows<
-      false, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, HEADS, GROUPS, HEAD_DIM, STATE_DIM>
-      Rows;
+  typedef StateRows<false, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, HEADS, GROUPS, HEAD_DIM, STATE_DIM> Rows;
   threadgroup T memory[Rows::RightPanel::SIZE];
   Rows rows = {};
   rows.begin(size_values, starts, decays, x, memory, group, lane, simdgroup);
@@ -189,9 +187,7 @@ template <
     uint3 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
-  typedef StateRows<
-      true, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, HEADS, GROUPS, HEAD_DIM, STATE_DIM>
-      Rows;
+  typedef StateRows<true, T, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK, HEADS, GROUPS, HEAD_DIM, STATE_DIM> Rows;
   threadgroup T memory[Rows::RightPanel::SIZE];
   Rows rows = {};
   rows.begin(size_values, starts, decays, dy, memory, group, lane, simdgroup);
