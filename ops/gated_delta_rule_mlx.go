@@ -78,7 +78,7 @@ func (w *packedWalk) leave(state *mlxc.Array, t int) {
 	}
 	n := w.starts.Dim(0) - 1
 	first, end := w.starts.Slice([]int{0}, []int{n}, nil), w.starts.Slice([]int{1}, []int{n + 1}, nil)
-	ends := end.Equal(mlxc.Scalar(int32(t + 1))).LogicalAnd(first.Less(end)).Reshape(n, 1, 1, 1)
+	ends := end.Equal(mlxc.Scalar(int32(t+1))).LogicalAnd(first.Less(end)).Reshape(n, 1, 1, 1)
 	w.finals = mlxc.Where(ends, state, w.finals)
 }
 

@@ -29,9 +29,9 @@ type gatedDeltaCase struct {
 	initial bool  // there are initial states
 	starts  []int // of sequences; the end sets length
 
-	layouts              layouts
-	keys, decays, writes compare.Values // of k, logDecay and beta
-	label                string         // the name of values
+	layouts                       layouts
+	queries, keys, decays, writes compare.Values // of q, k, logDecay and beta
+	label                         string         // the name of values
 }
 
 // gatedDeltaCases covers lengths below, at and above the length of a chunk, then head sizes and numbers of heads, then
@@ -61,7 +61,7 @@ func gatedDeltaCases() []gatedDeltaCase {
 		change(&c)
 		cases = append(cases, c)
 	}
-	with("", func(c *gatedDeltaCase) { c.scale = 1 })
+	with("scaled queries", func(c *gatedDeltaCase) { c.scale, c.queries = 1, compare.Normal(1/math.Sqrt(32)) })
 	with("no decay", func(c *gatedDeltaCase) { c.decays = compare.Zero })
 	with("slow decay", func(c *gatedDeltaCase) { c.decays = compare.Uniform(-0.01, 0) })
 	with("fast decay", func(c *gatedDeltaCase) { c.decays = compare.Uniform(-20, -2) })
@@ -151,7 +151,7 @@ func (c gatedDeltaCase) build() compare.Case {
 func (c gatedDeltaCase) inputs() []compare.Input {
 	keys, rows := []int{c.batch, c.keyHeads, c.length, c.dim}, []int{c.batch, c.heads, c.length}
 	in := []compare.Input{
-		{Name: "q", Shape: keys},
+		{Name: "q", Shape: keys, Values: c.queries},
 		{Name: "k", Shape: keys, Values: c.keys},
 		{Name: "v", Shape: append(slices.Clone(rows), c.valueDim)},
 		{Name: "decay", Shape: rows, Values: c.decays},

@@ -152,12 +152,32 @@ inline void add_row_products(
   }
 }
 
-// store_rows writes one number for each of the tile's rows.
+// add_rows adds the rows of `other`, from row `first_row` and column `first_column` on, row i multiplied by factors[i].
+template <int LANES, int ROWS, int COLUMNS>
+inline void add_rows(
+    thread Tile<LANES, ROWS, COLUMNS>& sum,
+    threadgroup const float* factors,
+    LeftMatrix<false, false> other,
+    int first_row,
+    int first_column,
+    uint lane) {
+  Tile<LANES, ROWS, COLUMNS> rows;
+  other.load(rows, first_row, first_column, lane);
+  for (int i = 0; i < rows.LANE_ROWS; i++) {
+    const float factor = factors[rows.row(i, lane)];
+    for (int j = 0; j < rows.LANE_COLUMNS; j++) {
+      sum.set(i, j, sum.get(i, j) + factor * rows.get(i, j));
+    }
+  }
+}
+
+// store_rows writes one number for each of the tile's rows before `rows`.
 template <typename TILE>
-inline void store_rows(thread const float* values, threadgroup float* to, uint lane) {
+inline void store_rows(thread const float* values, threadgroup float* to, int rows, uint lane) {
   for (int i = 0; i < TILE::LANE_ROWS; i++) {
-    if (TILE::column(0, lane) == 0) {
-      to[TILE::row(i, lane)] = values[i];
+    const int row = TILE::row(i, lane);
+    if (row < rows && TILE::column(0, lane) == 0) {
+      to[row] = values[i];
     }
   }
 }

@@ -29,7 +29,8 @@
 //   d log α_t = Σ_{s ≥ t} (q_s·dq_s + β_s k_s·x_s − k_s·z_s) + Σ_{j < t} k_j·y_j + e^{b_C} ⟨S, dS_C⟩
 //
 // The last line is the derivative with respect to b, summed over the steps from t on. A term with e^{b_t − b_j} has the
-// same factor in q·dq or k·x and in k·z or k·y.
+// same factor in q·dq or k·x and in k·z or k·y. The terms of the diagonal of dP cancel in q·dq − k·z, so the kernel
+// leaves them out.
 //
 // Kernels:
 //
@@ -80,7 +81,9 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
 struct DeltaChunk {
   typedef Team<LANES, SIMDGROUPS> TEAM;
   static constexpr constant int ROWS = CHUNK / SIMDGROUPS;
-  static constexpr constant int STEP_BLOCK = LANES == 1 ? CHUNK : 32;  // terms of a sum over steps at a time
+  // Terms of a sum that are added at a time. Short sums have smaller rounding errors.
+  static constexpr constant int STEP_TERMS = LANES == 1 ? 8 : 32;
+  static constexpr constant int HEAD_TERMS = LANES == 1 ? 8 : HEAD_BLOCK;
   static constexpr constant int STATE_SIZE = HEAD_DIM * VALUE_DIM;
   typedef Tile<LANES, ROWS, CHUNK> Scores;
   typedef Tile<LANES, ROWS, HEAD_BLOCK> HeadTile;
@@ -96,8 +99,8 @@ struct DeltaChunk {
   static constexpr constant int STATE_PANEL = Panel<LANES, float, HEAD_BLOCK, VALUE_BLOCK, VALUE_DIM>::SIZE;
   static constexpr constant int HEAD_PANEL = Panel<LANES, float, CHUNK, HEAD_BLOCK, HEAD_DIM>::SIZE;
   static constexpr constant int VALUE_PANEL = Panel<LANES, float, CHUNK, VALUE_BLOCK, VALUE_DIM>::SIZE;
-  static constexpr constant int HEAD_STEPS = Panel<LANES, float, STEP_BLOCK, HEAD_BLOCK, HEAD_DIM>::SIZE;
-  static constexpr constant int VALUE_STEPS = Panel<LANES, float, STEP_BLOCK, VALUE_BLOCK, VALUE_DIM>::SIZE;
+  static constexpr constant int HEAD_STEPS = Panel<LANES, float, STEP_TERMS, HEAD_BLOCK, HEAD_DIM>::SIZE;
+  static constexpr constant int VALUE_STEPS = Panel<LANES, float, STEP_TERMS, VALUE_BLOCK, VALUE_DIM>::SIZE;
   static constexpr constant int HEADS_MEMORY = HEAD_PANEL > HEAD_STEPS ? HEAD_PANEL : HEAD_STEPS;
   static constexpr constant int STATE_MEMORY = STATE_PANEL > VALUE_STEPS ? STATE_PANEL : VALUE_STEPS;
   static constexpr constant int VALUES_MEMORY = STATE_MEMORY > VALUE_PANEL ? STATE_MEMORY : VALUE_PANEL;
@@ -171,7 +174,7 @@ struct DeltaChunk {
       ValueTile tile;
       rows.load(tile, row, 0, team.lane);
       multiply(tile, factor);
-      add_product<STEP_BLOCK>(tile, left, row, right, memory, team);
+      add_product<STEP_TERMS>(tile, left, row, right, memory, team);
       store(tile, to + row * VALUE_DIM, VALUE_DIM, HEAD_DIM - row, team.lane);
     }
   }

@@ -46,9 +46,9 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
     device float* const update = d_updates + block.slot() * (CHUNK * VALUE_DIM) + walk.column;
     typename Block::ValueTile tile;
     fill(tile, 0);
-    add_product<HEAD_BLOCK>(tile, block.head_rows(k), block.first_row, typename Block::Values{after, HEAD_DIM}, memory, block.team);
+    add_product<Block::HEAD_TERMS>(tile, block.head_rows(k), block.first_row, typename Block::Values{after, HEAD_DIM}, memory, block.team);
     scale_rows(tile, block.field(steps, STEP_TO_END) + block.first_row, block.team.lane);
-    add_product<Block::STEP_BLOCK>(tile, of_outputs, block.first_row, outputs, memory, block.team);
+    add_product<Block::STEP_TERMS>(tile, of_outputs, block.first_row, outputs, memory, block.team);
     store(tile, update + block.first_row * VALUE_DIM, VALUE_DIM, Block::ROWS, block.team.lane);
 
     const typename Block::ScaledColumns queries = {
@@ -81,7 +81,7 @@ inline void write_update_gradients(
     typename BLOCK::ValueTile tile;
     fill(tile, 0);
     const typename BLOCK::Values right = {d_updates + block.slot() * (CHUNK * VALUE_DIM) + column, block.range.steps};
-    add_product<BLOCK::STEP_BLOCK>(tile, left, block.first_row, right, memory, block.team);
+    add_product<BLOCK::STEP_TERMS>(tile, left, block.first_row, right, memory, block.team);
     store(tile, d_r + first + column, VALUE_DIM, BLOCK::ROWS, block.team.lane);
     add_row_products(sums, tile, values, block.first_row, column, block.team.lane);
     scale_rows(tile, block.field(steps, STEP_BETA) + block.first_row, block.team.lane);
@@ -91,7 +91,7 @@ inline void write_update_gradients(
   }
 }
 
-// write_score_gradients computes dP and dA.
+// write_score_gradients computes dP below its diagonal, the diagonal, and dA.
 template <int VALUE_DIM, int VALUE_BLOCK, int CHUNK, typename BLOCK>
 inline void write_score_gradients(
     thread BLOCK& block,
@@ -101,6 +101,7 @@ inline void write_score_gradients(
     device const float* d_r,
     float scale,
     device float* d_scores,
+    threadgroup float* diagonal,
     threadgroup float* memory) {
   const typename BLOCK::Values right = {updates + block.slot() * (CHUNK * VALUE_DIM), block.range.steps};
   const int rows = block.range.steps - block.first_row;
@@ -109,7 +110,16 @@ inline void write_score_gradients(
   fill(products, 0);
   device const float* const of_outputs = d_o + (block.value_row() + block.first_row) * VALUE_DIM;
   add_transposed_product<VALUE_BLOCK>(products, of_outputs, rows, right, memory, block.team);
-  block.template decay_scores<false>(products, steps, scale);
+  multiply(products, scale);
+  for (int i = 0; i < products.LANE_ROWS; i++) {
+    for (int j = 0; j < products.LANE_COLUMNS; j++) {
+      const int t = block.first_row + products.row(i, block.team.lane);
+      if (products.column(j, block.team.lane) == t) {
+        diagonal[t] = products.get(i, j);
+      }
+    }
+  }
+  block.template decay_scores<true>(products, steps, 1);
   store(products, to, CHUNK, BLOCK::ROWS, block.team.lane);
   fill(products, 0);
   device const float* const of_updates = d_r + (block.slot() * CHUNK + block.first_row) * VALUE_DIM;
@@ -121,7 +131,7 @@ inline void write_score_gradients(
 // RowSums holds sums over HEAD_DIM for each of the lane's rows.
 template <int N>
 struct RowSums {
-  float decays[N];  // q·dq + β k·x − k·z
+  float decays[N];  // q·dq + β k·x − k·z, without the diagonal of dP
   float betas[N];   // v·dr + k·x
   float states[N];  // k·y
 };
@@ -142,6 +152,7 @@ inline void write_head_gradients(
     device const float* d_scores,
     device float* dq,
     device float* dk,
+    threadgroup const float* diagonal,
     thread SUMS& sums,
     threadgroup float* memory) {
   typedef typename BLOCK::HeadTile HeadTile;
@@ -163,16 +174,17 @@ inline void write_head_gradients(
   fill(tile, 0);
   add_transposed_product<VALUE_BLOCK>(tile, d_o + (block.value_row() + row) * VALUE_DIM, rows, state, memory, block.team);
   scale_rows(tile, block.field(steps, STEP_QUERY) + row, lane);
-  add_product<BLOCK::STEP_BLOCK>(
+  add_product<BLOCK::STEP_TERMS>(
       tile, typename BLOCK::Rows{dp, CHUNK, CHUNK, CHUNK, nullptr}, row, keys, memory, block.team);
-  store(tile, dq + first, HEAD_DIM, rows, lane);
   add_row_products(sums.decays, tile, query_rows, row, column, lane);
+  add_rows(tile, diagonal + row, key_rows, row, column, lane);
+  store(tile, dq + first, HEAD_DIM, rows, lane);
 
   fill(tile, 0);
   add_transposed_product<VALUE_BLOCK>(tile, d_r + own, rows, state, memory, block.team);
   scale_rows(tile, block.field(steps, STEP_FROM_START) + row, lane);
   multiply(tile, -1);
-  add_product<BLOCK::STEP_BLOCK>(
+  add_product<BLOCK::STEP_TERMS>(
       tile, typename BLOCK::Rows{da, CHUNK, CHUNK, CHUNK, nullptr}, row, keys, memory, block.team);
   add_row_products(sums.betas, tile, key_rows, row, column, lane);
   sum = tile;
@@ -180,9 +192,9 @@ inline void write_head_gradients(
   add_row_products(sums.decays, sum, key_rows, row, column, lane);
 
   fill(tile, 0);
-  add_product<BLOCK::STEP_BLOCK>(
+  add_product<BLOCK::STEP_TERMS>(
       tile, typename BLOCK::Columns{dp, CHUNK, CHUNK, CHUNK, nullptr}, row, queries, memory, block.team);
-  add_product<BLOCK::STEP_BLOCK>(
+  add_product<BLOCK::STEP_TERMS>(
       tile, typename BLOCK::ScaledColumns{da, CHUNK, CHUNK, CHUNK, beta}, row, keys, memory, block.team);
   add(sum, tile);
   for (int i = 0; i < HeadTile::LANE_ROWS; i++) {
@@ -198,6 +210,7 @@ inline void write_head_gradients(
   scale_rows(tile, block.field(steps, STEP_TO_END) + row, lane);
   add_row_products(sums.states, tile, key_rows, row, column, lane);
   add(sum, tile);
+  add_rows(sum, diagonal + row, query_rows, row, column, lane);
   store(sum, dk + first, HEAD_DIM, rows, lane);
 }
 
@@ -272,6 +285,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
   threadgroup float of_rows[CHUNK];
   threadgroup float of_states[CHUNK];
   threadgroup float of_threads[THREADS];
+  threadgroup float diagonal[CHUNK];
   Block block = {};
   block.init(size_values, group, lane, simdgroup);
   block.range = chunk_range<CHUNK>(block.sizes, starts, group.x);
@@ -283,17 +297,18 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
       block, v, steps, inverse, d_updates, d_r, dv, sums.betas, memory);
   Block::TEAM::synchronize();
   write_score_gradients<VALUE_DIM, VALUE_BLOCK, CHUNK>(
-      block, steps, updates, d_o, d_r, scalars[0], d_scores, memory);
+      block, steps, updates, d_o, d_r, scalars[0], d_scores, diagonal, memory);
   for (int column = 0; column < HEAD_DIM; column += HEAD_BLOCK) {
     write_head_gradients<VALUE_DIM, HEAD_DIM, HEAD_BLOCK, VALUE_BLOCK, CHUNK>(
-        block, column, q, k, steps, updates, states, d_states, d_o, d_r, d_scores, dq, dk, sums, memory);
+        block, column, q, k, steps, updates, states, d_states, d_o, d_r, d_scores, dq, dk, diagonal, sums, memory);
   }
 
   const size_t state = block.slot() * Block::STATE_SIZE;
   of_threads[block.team.index()] =
       state_product<HEAD_DIM, VALUE_DIM, THREADS>(states + state, d_states + state, block.team.index());
-  store_rows<HeadTile>(sums.decays, of_rows + block.first_row, block.team.lane);
-  store_rows<HeadTile>(sums.states, of_states + block.first_row, block.team.lane);
+  const int rows = block.range.steps - block.first_row;
+  store_rows<HeadTile>(sums.decays, of_rows + block.first_row, rows, block.team.lane);
+  store_rows<HeadTile>(sums.states, of_states + block.first_row, rows, block.team.lane);
   for (int i = 0; i < HeadTile::LANE_ROWS; i++) {
     const int t = block.first_row + HeadTile::row(i, block.team.lane);
     if (t < block.range.steps && HeadTile::column(0, block.team.lane) == 0) {

@@ -112,7 +112,10 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int HEAD_BLOCK>
   for (int i = 0; i < products.LANE_ROWS; i++) {
     for (int j = 0; j < products.LANE_COLUMNS; j++) {
       const int row = block.first_row + products.row(i, block.team.lane);
-      below[row * CHUNK + products.column(j, block.team.lane)] = products.get(i, j);
+      const int column = products.column(j, block.team.lane);
+      if (column < row) {
+        below[row * CHUNK + column] = products.get(i, j);
+      }
     }
   }
   Block::TEAM::synchronize();
@@ -123,7 +126,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int HEAD_BLOCK>
     typename Block::HeadTile tile;
     fill(tile, 0);
     const typename Block::Heads right = {rows.elements + column, rows.rows};
-    add_product<Block::STEP_BLOCK>(tile, left, block.first_row, right, memory, block.team);
+    add_product<Block::STEP_TERMS>(tile, left, block.first_row, right, memory, block.team);
     store(
         tile, keys + (block.slot() * CHUNK + block.first_row) * HEAD_DIM + column, HEAD_DIM, Block::ROWS,
         block.team.lane);
@@ -165,8 +168,8 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
     device float* const update = updates + block.slot() * (CHUNK * VALUE_DIM) + walk.column;
     typename Block::ValueTile tile;
     fill(tile, 0);
-    add_product<HEAD_BLOCK>(tile, of_state, block.first_row, typename Block::Values{state, HEAD_DIM}, memory, block.team);
-    add_product<Block::STEP_BLOCK>(tile, of_values, block.first_row, values, memory, block.team);
+    add_product<Block::HEAD_TERMS>(tile, of_state, block.first_row, typename Block::Values{state, HEAD_DIM}, memory, block.team);
+    add_product<Block::STEP_TERMS>(tile, of_values, block.first_row, values, memory, block.team);
     store(tile, update + block.first_row * VALUE_DIM, VALUE_DIM, Block::ROWS, block.team.lane);
 
     const typename Block::ScaledColumns written = {
@@ -206,9 +209,9 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
       updates + block.slot() * (CHUNK * VALUE_DIM) + column, block.range.steps};
   typename Block::ValueTile tile;
   fill(tile, 0);
-  add_product<HEAD_BLOCK>(tile, block.head_rows(q), block.first_row, state, memory, block.team);
+  add_product<Block::HEAD_TERMS>(tile, block.head_rows(q), block.first_row, state, memory, block.team);
   scale_rows(tile, block.field(steps, STEP_QUERY) + block.first_row, block.team.lane);
-  add_product<Block::STEP_BLOCK>(tile, of_updates, block.first_row, values, memory, block.team);
+  add_product<Block::STEP_TERMS>(tile, of_updates, block.first_row, values, memory, block.team);
   store(
       tile, o + (block.value_row() + block.first_row) * VALUE_DIM + column, VALUE_DIM,
       block.range.steps - block.first_row, block.team.lane);
