@@ -31,6 +31,7 @@ type gatedDeltaArgs struct {
 	gatedDeltaInputs
 	on             target
 	geometry       chunkGeometry
+	packed         bool
 	sequences      int // without packed sequences the batches
 	slots          int
 	sizes, scalars *mlxc.Array // struct ChunkSizes of the shaders; the scale
@@ -41,18 +42,19 @@ type gatedDeltaArgs struct {
 
 // bind returns the inputs as arguments of the kernels. The caller's scope owns the arrays that it makes.
 func (in gatedDeltaInputs) bind(on target, scale float32) *gatedDeltaArgs {
-	a := &gatedDeltaArgs{on: on, geometry: chunkTuning[on.backend], sequences: in.q.Dim(0)}
-	for i, x := range []*mlxc.Array{in.q, in.k, in.v, in.logDecay, in.beta} {
-		*[]**mlxc.Array{&a.q, &a.k, &a.v, &a.logDecay, &a.beta}[i] = x.AsType(mlxc.Float32)
+	a := &gatedDeltaArgs{
+		gatedDeltaInputs: gatedDeltaInputs{
+			q: in.q.AsType(mlxc.Float32), k: in.k.AsType(mlxc.Float32), v: in.v.AsType(mlxc.Float32),
+			logDecay: in.logDecay.AsType(mlxc.Float32), beta: in.beta.AsType(mlxc.Float32),
+		},
+		on: on, geometry: chunkTuning[on.backend], packed: in.starts != nil, sequences: in.q.Dim(0),
 	}
-	packed := 0
-	a.starts = in.starts
-	if in.starts == nil {
-		// MLX passes inputs of fewer than eight elements in the constant address space.
-		a.starts = mlxc.Zeros(mlxc.Int32, 8)
-	} else {
+	packed := 0 // sequences
+	if a.packed {
 		packed = in.starts.Dim(0) - 1
-		a.sequences = packed
+		a.starts, a.sequences = in.starts, packed
+	} else {
+		a.starts = mlxc.Zeros(mlxc.Int32, 8) // a placeholder, see attentionInputs.bind
 	}
 	a.slots = a.geometry.slots(in.q.Dim(2), packed)
 	if in.initial == nil {
@@ -113,6 +115,14 @@ func (a *gatedDeltaArgs) launch(groups, batches int, outputs ...mlxc.Output) cus
 	}
 }
 
+// undefined returns the names of outputs for every slot. Packed sequences may leave slots empty.
+func (a *gatedDeltaArgs) undefined(names ...string) []string {
+	if !a.packed {
+		return nil
+	}
+	return names
+}
+
 // blocks returns the number of blocks of columns of a state.
 func (a *gatedDeltaArgs) blocks() int { return a.v.Dim(3) / a.geometry.block(a.v.Dim(3)) }
 
@@ -127,13 +137,14 @@ func (a *gatedDeltaArgs) computeStates() {
 	l := a.launch(a.slots, a.v.Dim(0),
 		a.perSlot(stepFields, chunk), a.perSlot(chunk, chunk), a.perSlot(chunk, chunk), a.perSlot(chunk, headDim))
 	l.Template = gatedDeltaTemplate{geometry: a.geometry, headDim: headDim}.headArgs()
+	l.Undefined = a.undefined("steps", "scores", "inverse", "keys")
 	of := a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_chunks"), l,
 		a.q, a.k, a.logDecay, a.beta, a.starts, a.sizes, a.scalars)
 	a.steps, a.scores, a.inverse, a.keys = of[0], of[1], of[2], of[3]
-	of = a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_states"),
-		a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim),
-			mlxc.Output{Shape: a.stateShape(), DType: mlxc.Float32}),
-		a.k, a.v, a.steps, a.inverse, a.keys, a.initial, a.starts, a.sizes)
+	l = a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim),
+		mlxc.Output{Shape: a.stateShape(), DType: mlxc.Float32})
+	l.Undefined = a.undefined("updates", "states")
+	of = a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_states"), l, a.k, a.v, a.steps, a.inverse, a.keys, a.initial, a.starts, a.sizes)
 	a.updates, a.states, a.final = of[0], of[1], of[2]
 }
 
@@ -161,16 +172,18 @@ func gatedDeltaBackward(on target, in gatedDeltaInputs, dOut, dFinal *mlxc.Array
 		a.computeStates()
 		dOut := dOut.AsType(mlxc.Float32)
 		chunk, headDim, valueDim := a.geometry.chunk, a.q.Dim(3), a.v.Dim(3)
-		of := on.launch(gatedDeltaBackwardFile.kernel("gated_delta_state_gradients"),
-			a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim),
-				mlxc.Output{Shape: a.stateShape(), DType: mlxc.Float32}),
+		l := a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim),
+			mlxc.Output{Shape: a.stateShape(), DType: mlxc.Float32})
+		l.Undefined = a.undefined("d_updates", "d_states")
+		of := on.launch(gatedDeltaBackwardFile.kernel("gated_delta_state_gradients"), l,
 			a.q, a.k, a.steps, a.scores, a.keys, dOut, dFinal.AsType(mlxc.Float32), a.starts, a.sizes)
 		dUpdates, dStates, dInitial := of[0], of[1], of[2]
 		rows := mlxc.Output{Shape: a.v.Shape()[:3], DType: mlxc.Float32}
-		copy(grads, on.launch(gatedDeltaBackwardFile.kernel("gated_delta_gradients"),
-			a.launch(a.slots, a.v.Dim(0),
-				a.ofValueHeads(headDim), a.ofValueHeads(headDim), a.ofValueHeads(valueDim), rows, rows,
-				a.perSlot(chunk, valueDim), a.perSlot(2, chunk, chunk)),
+		l = a.launch(a.slots, a.v.Dim(0),
+			a.ofValueHeads(headDim), a.ofValueHeads(headDim), a.ofValueHeads(valueDim), rows, rows,
+			a.perSlot(chunk, valueDim), a.perSlot(2, chunk, chunk))
+		l.Undefined = a.undefined("d_r", "d_scores")
+		copy(grads, on.launch(gatedDeltaBackwardFile.kernel("gated_delta_gradients"), l,
 			a.q, a.k, a.v, a.logDecay, a.steps, a.inverse, a.updates, dUpdates, a.states, dStates, dOut,
 			a.starts, a.sizes, a.scalars)[:5])
 		for i := range 2 {

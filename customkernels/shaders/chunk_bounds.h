@@ -1,7 +1,7 @@
 // The chunks of sequences. A chunk has up to CHUNK consecutive steps of one sequence. Only the last chunk of a sequence
 // may have fewer. Chunks have slots in a head's arrays, which are in the order of the steps. Without packed sequences
-// chunk i of a sequence has slot i. The first chunk of packed sequence s has slot start / CHUNK + s, which leaves enough
-// slots for every sequence; some slots stay empty.
+// chunk i of a sequence has slot i. The first chunk of packed sequence s has slot start / CHUNK + s, which leaves
+// enough slots for every sequence; some slots stay empty.
 
 // ChunkSizes holds the sizes of a launch. The kernel input size_values has its members in this order.
 struct ChunkSizes {
@@ -14,8 +14,8 @@ struct ChunkSizes {
   // key_head returns the head of q and k that a value head uses. Neighboring value heads share one.
   int key_head(int value_head) const { return value_head / (value_heads / key_heads); }
 
-  // start_of returns the first step of packed sequence s. The first sequence starts at 0, the last ends at `length`, and
-  // all starts are clamped. So invalid starts cause no access out of bounds.
+  // start_of returns the first step of packed sequence s. The first sequence starts at 0, the last ends at `length`,
+  // and all starts are clamped. So invalid starts cause no access out of bounds.
   int start_of(device const int* starts, int s) const {
     return s == 0 ? 0 : s == sequences ? length : clamp(starts[s], 0, length);
   }

@@ -18,8 +18,8 @@ struct Team {
   }
 };
 
-// A LeftMatrix is the left-hand operand of add_product: a matrix, or its transpose if TRANSPOSED. If SCALED, column k of
-// the operand is multiplied by factors[k].
+// A LeftMatrix is the left-hand operand of add_product: a matrix, or its transpose if TRANSPOSED. If SCALED, column k
+// of the operand is multiplied by factors[k].
 template <bool TRANSPOSED, bool SCALED>
 struct LeftMatrix {
   device const float* elements;

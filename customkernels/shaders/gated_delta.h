@@ -4,9 +4,9 @@
 //
 //   u_t = β_t · (v_t − α_t · S_{t−1}ᵀ k_t),  S_t = α_t · S_{t−1} + k_t u_tᵀ,  o_t = scale · S_tᵀ q_t
 //
-// (Yang, Kautz, Hatamizadeh, "Gated Delta Networks", 2024, arXiv 2412.06464, section 3.) Let S be the state at the start
-// of a chunk, C its last step, b_t the sum of log α from its first step to t, and Q, K, V, U, O the matrices whose rows
-// are q_t, k_t, v_t, u_t, o_t. Row t of e^b ⊙ K is e^{b_t}·k_t. Then
+// (Yang, Kautz, Hatamizadeh, "Gated Delta Networks", 2024, arXiv 2412.06464, section 3.) Let S be the state at the
+// start of a chunk, C its last step, b_t the sum of log α from its first step to t, and Q, K, V, U, O the matrices
+// whose rows are q_t, k_t, v_t, u_t, o_t. Row t of e^b ⊙ K is e^{b_t}·k_t. Then
 //
 //   A_tj = β_t · e^{b_t − b_j} · k_t·k_j      for j < t, otherwise 0
 //   P_tj = scale · e^{b_t − b_j} · q_t·k_j    for j ≤ t, otherwise 0
@@ -162,12 +162,8 @@ struct DeltaChunk {
   // write_state computes to = factor · from + left · right for VALUE_BLOCK columns of states.
   template <typename LEFT>
   void write_state(
-      device const float* from,
-      float factor,
-      device float* to,
-      LEFT left,
-      Values right,
-      threadgroup float* memory) const {
+      device const float* from, float factor, device float* to, LEFT left, Values right, threadgroup float* memory)
+      const {
     for (int first = 0; first < HEAD_DIM; first += CHUNK) {
       const int row = first + first_row;
       const Rows rows = {from, VALUE_DIM, HEAD_DIM, VALUE_BLOCK, nullptr};
@@ -218,8 +214,8 @@ struct StateWalk {
 
   // state returns the state of chunk i, or of the sequence if there is no chunk i, from the walk's first column on.
   device float* state(device float* states, device float* outer, int i) const {
-    device float* const matrix = i < 0 || i >= chunks ? outer + outer_state * BLOCK::STATE_SIZE
-                                                      : states + (first_slot + i) * BLOCK::STATE_SIZE;
+    device float* const matrix =
+        i < 0 || i >= chunks ? outer + outer_state * BLOCK::STATE_SIZE : states + (first_slot + i) * BLOCK::STATE_SIZE;
     return matrix + column;
   }
 };

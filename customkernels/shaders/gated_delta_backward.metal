@@ -1,7 +1,7 @@
 // The backward kernels of the gated delta rule. gated_delta.h has the formulas and the launch.
 //
-// gated_delta_gradients also writes dR and, as scratch, dP and dA. dq and dk have the heads of v; the operation adds the
-// heads that share a head of q and k.
+// gated_delta_gradients also writes dR and, as scratch, dP and dA. dq and dk have the heads of v; the operation adds
+// the heads that share a head of q and k.
 //
 // Device traffic in floats for each step and value head, with D = HEAD_DIM, DV = VALUE_DIM and C = CHUNK:
 //
@@ -35,8 +35,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
   walk.init(block, starts, group.x);
   // The gradient of the state after chunk i is in the slot of chunk i.
   block.copy_state(
-      d_final + walk.outer_state * Block::STATE_SIZE + walk.column,
-      walk.state(d_states, d_initial, walk.chunks - 1));
+      d_final + walk.outer_state * Block::STATE_SIZE + walk.column, walk.state(d_states, d_initial, walk.chunks - 1));
   for (int i = walk.chunks - 1; i >= 0; i--) {
     block.range = walk.chunk(i);
     device float* const after = walk.state(d_states, d_initial, i);
@@ -46,7 +45,8 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
     device float* const update = d_updates + block.slot() * (CHUNK * VALUE_DIM) + walk.column;
     typename Block::ValueTile tile;
     fill(tile, 0);
-    add_product<Block::HEAD_TERMS>(tile, block.head_rows(k), block.first_row, typename Block::Values{after, HEAD_DIM}, memory, block.team);
+    add_product<Block::HEAD_TERMS>(
+        tile, block.head_rows(k), block.first_row, typename Block::Values{after, HEAD_DIM}, memory, block.team);
     scale_rows(tile, block.field(steps, STEP_TO_END) + block.first_row, block.team.lane);
     add_product<Block::STEP_TERMS>(tile, of_outputs, block.first_row, outputs, memory, block.team);
     store(tile, update + block.first_row * VALUE_DIM, VALUE_DIM, Block::ROWS, block.team.lane);
@@ -158,10 +158,8 @@ inline void write_head_gradients(
   typedef typename BLOCK::HeadTile HeadTile;
   const int row = block.first_row, rows = block.range.steps - row, lane = block.team.lane;
   const size_t own = (block.slot() * CHUNK + row) * VALUE_DIM, first = (block.value_row() + row) * HEAD_DIM + column;
-  const typename BLOCK::Values state = {
-      states + block.slot() * BLOCK::STATE_SIZE + column * VALUE_DIM, HEAD_BLOCK};
-  const typename BLOCK::Values d_state = {
-      d_states + block.slot() * BLOCK::STATE_SIZE + column * VALUE_DIM, HEAD_BLOCK};
+  const typename BLOCK::Values state = {states + block.slot() * BLOCK::STATE_SIZE + column * VALUE_DIM, HEAD_BLOCK};
+  const typename BLOCK::Values d_state = {d_states + block.slot() * BLOCK::STATE_SIZE + column * VALUE_DIM, HEAD_BLOCK};
   const typename BLOCK::Heads queries = {q + block.key_row() * HEAD_DIM + column, block.range.steps};
   const typename BLOCK::Heads keys = {k + block.key_row() * HEAD_DIM + column, block.range.steps};
   const typename BLOCK::Rows query_rows = block.head_rows(q), key_rows = block.head_rows(k);
@@ -172,7 +170,8 @@ inline void write_head_gradients(
 
   HeadTile tile, sum;
   fill(tile, 0);
-  add_transposed_product<VALUE_BLOCK>(tile, d_o + (block.value_row() + row) * VALUE_DIM, rows, state, memory, block.team);
+  add_transposed_product<VALUE_BLOCK>(
+      tile, d_o + (block.value_row() + row) * VALUE_DIM, rows, state, memory, block.team);
   scale_rows(tile, block.field(steps, STEP_QUERY) + row, lane);
   add_product<BLOCK::STEP_TERMS>(
       tile, typename BLOCK::Rows{dp, CHUNK, CHUNK, CHUNK, nullptr}, row, keys, memory, block.team);
@@ -322,7 +321,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
       product += of_threads[i];
     }
     write_decay_gradients(
-        of_rows, of_states, product * block.field(steps, STEP_FROM_START)[CHUNK - 1],
-        log_decay + block.value_row(), d_log_decay + block.value_row(), block.range.steps);
+        of_rows, of_states, product * block.field(steps, STEP_FROM_START)[CHUNK - 1], log_decay + block.value_row(),
+        d_log_decay + block.value_row(), block.range.steps);
   }
 }

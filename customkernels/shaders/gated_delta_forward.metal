@@ -11,11 +11,7 @@
 // write_steps computes the numbers of the chunk's steps.
 template <int CHUNK, typename BLOCK>
 inline void write_steps(
-    thread BLOCK& block,
-    device const float* log_decay,
-    device const float* beta,
-    float scale,
-    device float* steps) {
+    thread BLOCK& block, device const float* log_decay, device const float* beta, float scale, device float* steps) {
   device float* const to = steps + block.slot() * (STEP_FIELDS * CHUNK);
   const int last = CHUNK - 1;
   if (block.team.index() == 0) {
@@ -155,8 +151,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
   block.init(size_values, group, lane, simdgroup);
   StateWalk<Block, CHUNK, VALUE_DIM, VALUE_BLOCK> walk;
   walk.init(block, starts, group.x);
-  block.copy_state(
-      initial + walk.outer_state * Block::STATE_SIZE + walk.column, walk.state(states, final_state, 0));
+  block.copy_state(initial + walk.outer_state * Block::STATE_SIZE + walk.column, walk.state(states, final_state, 0));
   for (int i = 0; i < walk.chunks; i++) {
     block.range = walk.chunk(i);
     device float* const state = walk.state(states, final_state, i);
@@ -168,7 +163,8 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
     device float* const update = updates + block.slot() * (CHUNK * VALUE_DIM) + walk.column;
     typename Block::ValueTile tile;
     fill(tile, 0);
-    add_product<Block::HEAD_TERMS>(tile, of_state, block.first_row, typename Block::Values{state, HEAD_DIM}, memory, block.team);
+    add_product<Block::HEAD_TERMS>(
+        tile, of_state, block.first_row, typename Block::Values{state, HEAD_DIM}, memory, block.team);
     add_product<Block::STEP_TERMS>(tile, of_values, block.first_row, values, memory, block.team);
     store(tile, update + block.first_row * VALUE_DIM, VALUE_DIM, Block::ROWS, block.team.lane);
 
@@ -176,7 +172,8 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
         k + block.key_row() * HEAD_DIM, HEAD_DIM, block.range.steps, HEAD_DIM, block.field(steps, STEP_TO_END)};
     const float decay = block.field(steps, STEP_FROM_START)[CHUNK - 1];
     block.write_state(
-        state, decay, walk.state(states, final_state, i + 1), written, typename Block::Values{update, block.range.steps}, memory);
+        state, decay, walk.state(states, final_state, i + 1), written,
+        typename Block::Values{update, block.range.steps}, memory);
   }
 }
 
@@ -205,8 +202,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
   }
   const typename Block::Rows of_updates = {block.square(scores), CHUNK, CHUNK, CHUNK, nullptr};
   const typename Block::Values state = {states + block.slot() * Block::STATE_SIZE + column, HEAD_DIM};
-  const typename Block::Values values = {
-      updates + block.slot() * (CHUNK * VALUE_DIM) + column, block.range.steps};
+  const typename Block::Values values = {updates + block.slot() * (CHUNK * VALUE_DIM) + column, block.range.steps};
   typename Block::ValueTile tile;
   fill(tile, 0);
   add_product<Block::HEAD_TERMS>(tile, block.head_rows(q), block.first_row, state, memory, block.team);
