@@ -124,11 +124,17 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 	if c.QueryStarts == nil || c.KeyStarts == nil {
 		return errors.New("only one of QueryStarts and KeyStarts is set; set both or neither")
 	}
-	if err := checkSequenceStarts("QueryStarts", c.QueryStarts, q.Dim(0), q.Dim(2)); err != nil {
-		return err
+	if q.Dim(0) != 1 {
+		return fmt.Errorf("q has %d batches; packed sequences need exactly 1", q.Dim(0))
 	}
-	if err := checkSequenceStarts("KeyStarts", c.KeyStarts, k.Dim(0), k.Dim(2)); err != nil {
-		return err
+	for _, s := range []struct {
+		name   string
+		starts *mlxc.Array
+		length int
+	}{{"QueryStarts", c.QueryStarts, q.Dim(2)}, {"KeyStarts", c.KeyStarts, k.Dim(2)}} {
+		if err := checkStartsArray(s.name, s.starts, s.length); err != nil {
+			return err
+		}
 	}
 	if c.QueryStarts.Dim(0) != c.KeyStarts.Dim(0) {
 		return fmt.Errorf("QueryStarts has %d sequences and KeyStarts has %d; they must be equal",
@@ -137,13 +143,10 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 	return nil
 }
 
-// checkSequenceStarts returns an error unless starts can pack sequences along an axis of this length.
-func checkSequenceStarts(name string, starts *mlxc.Array, batches, length int) error {
+// checkStartsArray returns an error if the starts of packed sequences along an axis of this length are invalid.
+func checkStartsArray(name string, starts *mlxc.Array, length int) error {
 	if err := requireArray(name, starts); err != nil {
 		return err
-	}
-	if batches != 1 {
-		return fmt.Errorf("there are %d batches; packed sequences (%s) need exactly 1", batches, name)
 	}
 	if starts.DType() != mlxc.Int32 || starts.NDim() != 1 || starts.Dim(0) < 2 {
 		return fmt.Errorf("%s is %v of shape %v; it must be int32 with one axis of at least two elements",

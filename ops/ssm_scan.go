@@ -8,15 +8,13 @@ import (
 type SSMScanConfig struct {
 	// D adds D·x to the result. Its shape is [heads], its dtype float32, float16 or bfloat16. nil means no such term.
 	D *mlxc.Array
-	// State is the state before the first step, [batch, heads, P, N], or [sequences, heads, P, N] with Starts. Its dtype
-	// is float32, float16 or bfloat16. nil means zeros.
-	State *mlxc.Array
+	// InitialState is the state before the first step of every sequence, [sequences, heads, P, N] of float32, float16 or
+	// bfloat16. There is one sequence for each batch element, or as many as Starts has. nil means zeros.
+	InitialState *mlxc.Array
 	// Starts packs sequences of different lengths one after the other along the length axis of a single batch. Sequence
 	// n has the steps from Starts[n] to Starts[n+1]−1. It may be empty. Starts is int32 with one element more than there
-	// are sequences, and ascends from 0 to the length. Each sequence has its own initial and final state.
-	//
-	// Starts that do not ascend from 0 to the length are an error if they have been computed, have at most 65,536
-	// elements and, on an NVIDIA GPU, were made by mlxc.FromSlice. Otherwise the results are unspecified.
+	// are sequences, and ascends from 0 to the length; nil means no packed sequences. The rules
+	// for starts that do not ascend are those of [AttentionConfig].
 	Starts *mlxc.Array
 }
 
@@ -27,14 +25,14 @@ type SSMScanConfig struct {
 // The shapes are x [batch, length, heads, P], dt [batch, length, heads], a [heads], b and c [batch, length, groups, N]
 // and, for y, [batch, length, heads, P]. heads is a multiple of groups, and neighboring heads share a group. P and N are
 // multiples of 8 up to 256. x, b and c have one dtype: float32, float16 or bfloat16; dt and a may have another one of
-// these. y has the dtype of x. The state is float32 of shape [batch, heads, P, N]. For each batch and head, with the
-// state h before the first step:
+// these. y has the dtype of x. state, after the last step of each
+// sequence, is float32 of shape [sequences, heads, P, N]. At each step of a head:
 //
 //	h = exp(dt·a)·h + dt·x·bᵀ
 //	y = h·c + D·x
 //
-// dt must not be negative: it is usually a softplus. a is usually negative, so that the state decays. If dt·a is so
-// negative that exp(dt·a) is 0, or −∞, the state begins anew.
+// dt must not be negative: it is usually a softplus. a is usually negative, so that the state decays. dt·a may be −∞, for
+// a decay of 0. Decays below 10⁻⁵⁵ count as 0. NaN or infinity in x, b or c may also reach earlier steps of its chunk.
 //
 // All floating-point inputs have gradients. Arithmetic is float32, except for float32 matrix products on NVIDIA GPUs,
 // which use TF32 as MLX's do (see [mlxc.TF32Enabled]). Results have the same bits in every run. Memory is linear in the
@@ -44,12 +42,12 @@ type SSMScanConfig struct {
 func SSMScan(x, dt, a, b, c *mlxc.Array, cfg SSMScanConfig) (y, state *mlxc.Array) {
 	const op = "ops.SSMScan"
 	if err := checkSSMScan(x, dt, a, b, c, cfg); err != nil {
-		err = opError(op, err, x, dt, a, b, c, cfg.D, cfg.State, cfg.Starts)
+		err = opError(op, err, x, dt, a, b, c, cfg.D, cfg.InitialState, cfg.Starts)
 		return mlxc.InvalidArray(err), mlxc.InvalidArray(err)
 	}
 	results := scoped(func() []*mlxc.Array {
 		in := ssmInputs{x: x, dt: inFloat32(dt), a: inFloat32(a), b: b, c: c, starts: cfg.Starts}
-		in.d, in.state = inFloat32(cfg.D), inFloat32(cfg.State)
+		in.d, in.state = inFloat32(cfg.D), inFloat32(cfg.InitialState)
 		if x.Size() == 0 || !kernelsAvailable(op) {
 			return in.composed()
 		}

@@ -25,12 +25,15 @@ func checkSSMScan(x, dt, a, b, c *mlxc.Array, cfg SSMScanConfig) error {
 	}
 	sequences := x.Dim(0)
 	if cfg.Starts != nil {
-		if err := checkSequenceStarts("Starts", cfg.Starts, x.Dim(0), x.Dim(1)); err != nil {
+		if x.Dim(0) != 1 {
+			return fmt.Errorf("x has %d batches; packed sequences need exactly 1", x.Dim(0))
+		}
+		if err := checkStartsArray("Starts", cfg.Starts, x.Dim(1)); err != nil {
 			return err
 		}
 		sequences = cfg.Starts.Dim(0) - 1
 	}
-	return checkFloats("State", cfg.State, sequences, x.Dim(2), x.Dim(3), b.Dim(3))
+	return checkFloats("InitialState", cfg.InitialState, sequences, x.Dim(2), x.Dim(3), b.Dim(3))
 }
 
 // checkSSMStep returns an error if the arguments of SSMStep are invalid.

@@ -3,56 +3,54 @@ package ops
 import "github.com/mlxgrad/mlxgrad/mlxc"
 
 // ssmTuning holds the parameters of the launch geometry of SSMScan, by backend. A simdgroup owns a block of steps of a
-// chunk, or of rows of a state, and iterates over panels of steps.
+// chunk, or of rows of a state, and iterates over panels of steps. Tiles of products among steps have a panel's rows as
+// columns.
 var ssmTuning = map[mlxc.Backend]struct {
-	lanes         int // per simdgroup
-	simdgroups    int // per threadgroup
-	chunk         int // steps
+	chunkGeometry
 	blockElements int // limit of blockM · max(P, N)
-	minBlockM     int // rows of a block
-	maxBlockM     int
+	minBlock      int // least number of rows of a block and of a panel
+	maxBlockM     int // rows of a block
 	panelBytes    int // limit of the three panels, without their double buffers
-	maxBlockN     int // rows of a panel
 	decayThreads  int // of a threadgroup of the kernels of decays
 	minGroups     int // threadgroups that keep the device busy
 }{
-	// A simdgroup is one thread. Three tiles of 16 KiB, a tile of 64×32 scores and the packed columns of a product fit
-	// a fiber's stack of 128 KiB. In a chunk of 64 steps, the products among steps cost half as much as the products
+	// A simdgroup is one thread. Three tiles of 16 KiB, a tile of 64×16 scores and the packed columns of a product fit
+	// a fiber's stack of 128 KiB. Panels of 16 steps keep the rounding error of float32 below that of single steps. In a chunk of 64 steps, the products among steps cost half as much as the products
 	// with states of 64×128; longer chunks cost more time, shorter ones more memory.
 	mlxc.BackendCPU: {
-		lanes: 1, simdgroups: 1, chunk: 64, blockElements: 4096, minBlockM: 8, maxBlockM: 64,
-		panelBytes: 1 << 30, maxBlockN: 16, decayThreads: 1, minGroups: 32,
+		chunkGeometry: chunkGeometry{lanes: 1, simdgroups: 1, chunk: 64, maxBlock: 16},
+		blockElements: 4096, minBlock: 8, maxBlockM: 64, panelBytes: 1 << 30, decayThreads: 1, minGroups: 32,
 	},
 	// Two tiles of 8 rows of 128 floats are 64 registers per lane, as in attention. The panels leave a part of the 32 KiB
 	// of threadgroup memory to a second threadgroup if P and N are at most 64.
 	mlxc.BackendMetal: {
-		lanes: 32, simdgroups: 4, chunk: 64, blockElements: 1024, minBlockM: 8, maxBlockM: 16,
-		panelBytes: 24 << 10, maxBlockN: 32, decayThreads: 64, minGroups: 256,
+		chunkGeometry: chunkGeometry{lanes: 32, simdgroups: 4, chunk: 64, maxBlock: 32},
+		blockElements: 1024, minBlock: 8, maxBlockM: 16, panelBytes: 24 << 10, decayThreads: 64, minGroups: 256,
 	},
 	// An mma instruction multiplies 16 rows. Chunks of 128 steps halve the memory of states, and the products among
 	// steps still cost less than the products with states.
 	mlxc.BackendCUDA: {
-		lanes: 32, simdgroups: 4, chunk: 128, minBlockM: 16, maxBlockM: 16,
-		panelBytes: 24 << 10, maxBlockN: 32, decayThreads: 64, minGroups: 512,
+		chunkGeometry: chunkGeometry{lanes: 32, simdgroups: 4, chunk: 128, maxBlock: 32},
+		minBlock:      16, maxBlockM: 16, panelBytes: 24 << 10, decayThreads: 64, minGroups: 512,
 	},
 }
 
 // ssmGeometry is the launch geometry of the kernels, in the terms of ssm.h.
 type ssmGeometry struct {
-	lanes, simdgroups     int
-	blockM, blockN, chunk int
-	memory                int // Launch.ThreadgroupMemory
+	chunkGeometry
+	blockM, blockN int
+	memory         int // Launch.ThreadgroupMemory
 }
 
 func ssmGeometryFor(on target, dtype mlxc.DType, headDim, stateDim int) ssmGeometry {
 	t := ssmTuning[on.backend]
-	g := ssmGeometry{lanes: t.lanes, simdgroups: t.simdgroups, blockM: t.minBlockM, blockN: t.minBlockM, chunk: t.chunk}
+	g := ssmGeometry{chunkGeometry: t.chunkGeometry, blockM: t.minBlock, blockN: t.minBlock}
 	widest := max(headDim, stateDim)
 	for g.blockM < t.maxBlockM && g.blockM*2*widest <= t.blockElements {
 		g.blockM *= 2
 	}
 	perRow := (headDim+stateDim)*dtype.Size() + widest*mlxc.Float32.Size()
-	for g.blockN < t.maxBlockN && g.blockN*2*perRow <= t.panelBytes {
+	for g.blockN < t.maxBlock && g.blockN*2*perRow <= t.panelBytes {
 		g.blockN *= 2
 	}
 	if on.backend == mlxc.BackendCUDA {
@@ -77,17 +75,6 @@ func (g ssmGeometry) deviceMemory(dtype mlxc.DType, headDim, stateDim int) int {
 		return 0
 	}
 	return bytes
-}
-
-// threads returns the size of a threadgroup.
-func (g ssmGeometry) threads() int { return g.lanes * g.simdgroups }
-
-// slots returns the number of slots of chunks (chunk.h). sequences is 0 without packed sequences.
-func (g ssmGeometry) slots(batches, length, sequences int) int {
-	if sequences == 0 {
-		return batches * ceilDiv(length, g.chunk)
-	}
-	return length/g.chunk + sequences
 }
 
 // blocks returns the number of threadgroups that share a chunk.

@@ -73,8 +73,8 @@ type ssmLaunches struct {
 	ssmInputs
 	ssmTemplate
 	on    target
-	rows  int // steps of all batches
-	slots int
+	rows  int         // steps of all batches
+	slots int         // of all batches
 	sizes *mlxc.Array // struct ChunkSizes of the shaders
 }
 
@@ -92,10 +92,11 @@ func (in ssmInputs) bind(on target) ssmLaunches {
 	} else {
 		l.starts = mlxc.Zeros(mlxc.Int32, 8)
 	}
-	l.slots = l.ssmGeometry.slots(batches, length, packed)
+	perBatch := l.ssmGeometry.slots(length, packed)
+	l.slots = batches * perBatch
 	// MLX passes arrays of fewer than eight elements in the constant address space.
 	l.sizes = customkernels.Constants(
-		int32(batches), int32(length), int32(packed), int32(l.slots), 0, 0, 0, 0)
+		int32(batches), int32(l.groups), int32(heads), int32(length), int32(packed), int32(perBatch), 0, 0)
 	if in.d == nil {
 		l.d = mlxc.Zeros(mlxc.Float32, heads)
 	}
@@ -159,7 +160,7 @@ func ssmForward(on target, in ssmInputs) []*mlxc.Array {
 	return scoped(func() []*mlxc.Array {
 		l := in.bind(on)
 		decays := l.launchDecays(
-			"ssm_decay", l.decayArgs(false), []mlxc.Output{floats(l.heads, l.rows, chunkDecaySize)}, l.dt, l.a)[0]
+			"ssm_decay", l.decayArgs(false), []mlxc.Output{floats(l.heads, l.rows, stepDecaySize)}, l.dt, l.a)[0]
 		states := l.launch(ssmStatesFile, "ssm_states", l.stateGroups(),
 			[]mlxc.Output{l.transposedStates(l.slots), l.transposedStates(l.sequences())},
 			l.x, l.b, transposed(l.state), decays)
@@ -169,10 +170,10 @@ func ssmForward(on target, in ssmInputs) []*mlxc.Array {
 	})
 }
 
-// The kernels' struct ChunkDecay has chunkDecaySize floats, and their terms of a step have stepTermsSize.
+// The kernels' struct StepDecay has stepDecaySize floats, and their terms of a step have stepTermsSize.
 const (
-	chunkDecaySize = 4
-	stepTermsSize  = 4
+	stepDecaySize = 4
+	stepTermsSize = 4
 )
 
 // ssmBackward returns the gradients of in.list(), with nil for an input that is nil and zeros for starts. outputs are

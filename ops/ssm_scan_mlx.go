@@ -5,31 +5,23 @@ import "github.com/mlxgrad/mlxgrad/mlxc"
 // composed is SSMScan composed of basic MLX operations, step after step. Its gradient is MLX's. Axes may have no
 // elements.
 func (in ssmInputs) composed() []*mlxc.Array {
-	states := in.state
-	if states == nil {
-		states = mlxc.Zeros(mlxc.Float32, in.stateShape(in.sequences())...)
+	state := in.state
+	if state == nil {
+		state = mlxc.Zeros(mlxc.Float32, in.stateShape(in.sequences())...)
 	}
 	if in.x.Size() == 0 {
-		return []*mlxc.Array{mlxc.Zeros(in.x.DType(), in.x.Shape()...), states.Reshape(states.Shape()...)}
+		return []*mlxc.Array{mlxc.Zeros(in.x.DType(), in.x.Shape()...), state.Reshape(state.Shape()...)}
 	}
 	steps := func(v *mlxc.Array) []*mlxc.Array { return v.AsType(mlxc.Float32).Unstack(1) }
 	xs, dts, bs, cs := steps(in.x), steps(in.dt), steps(in.b), steps(in.c)
 	ys := make([]*mlxc.Array, len(xs))
+	walk := newPackedWalk(in.starts, state, len(xs))
 	for t := range ys {
-		state, isCurrent := states, (*mlxc.Array)(nil)
-		if in.starts != nil {
-			sequence := sequenceOf(mlxc.FromSlice([]int32{int32(t)}, 1), in.starts)
-			state = states.Take(sequence, 0)
-			ids := mlxc.Arange(mlxc.Int32, 0, float64(in.sequences()), 1)
-			isCurrent = ids.Equal(sequence).Reshape(-1, 1, 1, 1)
-		}
+		state = walk.enter(state, t)
 		ys[t], state = ssmStep(xs[t], dts[t], in.a, bs[t], cs[t], in.d, state)
-		if in.starts != nil {
-			state = mlxc.Where(isCurrent, state, states)
-		}
-		states = state
+		walk.leave(state, t)
 	}
-	return []*mlxc.Array{mlxc.Stack(1, ys...).AsType(in.x.DType()), states}
+	return []*mlxc.Array{mlxc.Stack(1, ys...).AsType(in.x.DType()), walk.final(state)}
 }
 
 // ssmStep is one step of SSMScan, for float32 arrays without a length axis. d may be nil.

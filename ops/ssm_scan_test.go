@@ -28,7 +28,7 @@ func (in ssmInputs) given() (list arrays, with func(arrays) ssmInputs) {
 }
 
 func (in ssmInputs) scan() []*mlxc.Array {
-	y, state := SSMScan(in.x, in.dt, in.a, in.b, in.c, SSMScanConfig{D: in.d, State: in.state, Starts: in.starts})
+	y, state := SSMScan(in.x, in.dt, in.a, in.b, in.c, SSMScanConfig{D: in.d, InitialState: in.state, Starts: in.starts})
 	return []*mlxc.Array{y, state}
 }
 

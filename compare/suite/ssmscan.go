@@ -141,7 +141,7 @@ func (c ssmCase) build() compare.Case {
 		},
 		Ours: func(in []*mlxc.Array) []*mlxc.Array {
 			o := c.optional(in)
-			y, final := ops.SSMScan(in[0], in[1], in[2], in[3], in[4], ops.SSMScanConfig{D: o.d, State: o.state, Starts: o.starts})
+			y, final := ops.SSMScan(in[0], in[1], in[2], in[3], in[4], ops.SSMScanConfig{D: o.d, InitialState: o.state, Starts: o.starts})
 			return []*mlxc.Array{y, final}
 		},
 		MLX: c.composed,

@@ -29,6 +29,7 @@ func Ops() []compare.Op {
 		matMul(),
 		attention(),
 		causalAttention(),
+		gatedDeltaRule(),
 		ssmScan(),
 	}
 	// An operation without cases has no kernel on this device.

@@ -32,7 +32,7 @@
 // large.
 //
 //   file                kernel               computes
-//   ssm_decay.metal     ssm_decay            the ChunkDecay of each step
+//   ssm_decay.metal     ssm_decay            the StepDecay of each step
 //                       ssm_decay_backward   ddt, and the terms of dA and dD of each chunk
 //   ssm_states.metal    ssm_states           S of each chunk and the final state, chunk after chunk
 //                       ssm_state_gradients  G of each chunk and the gradient of the initial state, and ⟨G, S⟩
@@ -54,13 +54,13 @@
 //   HEADS, GROUPS        heads of x, groups of B and C             HEADS a multiple of GROUPS
 //   HEAD_DIM, STATE_DIM  P and N                                   multiples of 8
 //
-// Layouts: x, y [rows, HEADS, P], B and C [rows, GROUPS, N], ChunkDecays and other floats of steps [HEADS, rows, …],
+// Layouts: x, y [rows, HEADS, P], B and C [rows, GROUPS, N], StepDecays and other floats of steps [HEADS, rows, …],
 // where rows are the steps of all batches. States of chunks are [slots, HEADS, N, P], states of sequences
 // [sequences, HEADS, N, P].
 
 #include "tiles.h"
 
-#include "chunk.h"
+#include "ssm_steps.h"
 
 // load_rows loads the first `rows` rows and `columns` columns. Other elements are zero. If WHOLE, `columns` is at least
 // COLUMNS.
@@ -125,23 +125,23 @@ struct ChunkBlock {
   typedef Tile<LANES, BLOCK_M, BLOCK_N> Scores;
 
   ChunkSizes sizes;
-  Chunk chunk;
+  StepChunk chunk;
   int slot;
   int group_first, first;  // positions of the threadgroup's and the simdgroup's first row in the chunk
   int rows;                // rows of the chunk from `first` on; 0 or less if the simdgroup has none
   size_t row;              // index of row `first`
   uint lane, thread_index;
   device const float* decays;  // of the chunk, for the current head
-  ChunkDecay row_decays[Scores::LANE_ROWS];
+  StepDecay row_decays[Scores::LANE_ROWS];
 
   // begin finds the simdgroup's rows. `group` numbers the threadgroups of all slots. begin reports whether the
   // threadgroup has any rows.
   bool begin(device const int* size_values, device const int* starts, uint group, uint lane_index, uint simdgroup) {
     lane = lane_index;
     thread_index = simdgroup * LANES + lane;
-    sizes = chunk_sizes(size_values);
+    sizes = load_chunk_sizes(size_values);
     slot = group / BLOCKS;
-    chunk = chunk_at(sizes, starts, CHUNK, slot);
+    chunk = step_chunk<CHUNK>(sizes, starts, slot);
     group_first = int(group % BLOCKS) * GROUP_ROWS;
     first = group_first + int(simdgroup) * BLOCK_M;
     rows = chunk.rows - first;
@@ -151,14 +151,14 @@ struct ChunkBlock {
 
   // load_decays selects a head.
   void load_decays(device const float* of_rows, int head) {
-    decays = of_rows + (chunk_rows(sizes) * head + chunk.first) * CHUNK_DECAY_SIZE;
+    decays = of_rows + (step_count(sizes) * head + chunk.first) * STEP_DECAY_SIZE;
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       row_decays[i] = decay_at(first + Scores::row(i, lane));
     }
   }
 
-  // decay_at returns the ChunkDecay of a row of the chunk. For rows beyond the last it is the last row's.
-  ChunkDecay decay_at(int r) const { return chunk_load(decays, min(r, chunk.rows - 1)); }
+  // decay_at returns the StepDecay of a row of the chunk. For rows beyond the last it is the last row's.
+  StepDecay decay_at(int r) const { return load_step_decay(decays, min(r, chunk.rows - 1)); }
 
   // weigh multiplies the products of the simdgroup's rows r with the rows c at `column` by decay_rc (ChunkProduct). The
   // terms c = r become 0 if STRICT.
@@ -166,19 +166,20 @@ struct ChunkBlock {
   void weigh(thread Scores& products, int column) const {
     float high[Scores::LANE_COLUMNS], low[Scores::LANE_COLUMNS], factors[Scores::LANE_COLUMNS];
     for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-      const ChunkDecay d = decay_at(column + Scores::column(j, lane));
-      high[j] = d.high;
-      low[j] = d.low;
-      factors[j] = REVERSED ? 1.0f : d.step;
+      const StepDecay d = decay_at(column + Scores::column(j, lane));
+      high[j] = d.sum.high;
+      low[j] = d.sum.low;
+      factors[j] = REVERSED ? 1.0f : d.dt;
     }
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      const ChunkDecay d = row_decays[i];
+      const StepDecay d = row_decays[i];
       const int r = first + Scores::row(i, lane) - column;
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
         const int c = Scores::column(j, lane);
         const bool is_summed = REVERSED ? c >= r + STRICT && c < chunk.rows - column : c <= r - STRICT;
-        const float log = REVERSED ? (high[j] - d.high) + (low[j] - d.low) : (d.high - high[j]) + (d.low - low[j]);
-        products.set(i, j, is_summed ? products.get(i, j) * exp(log) * factors[j] : 0.0f);
+        const DecaySum of_column = {high[j], low[j]};
+        const float decay = REVERSED ? of_column.since(d.sum) : d.sum.since(of_column);
+        products.set(i, j, is_summed ? products.get(i, j) * decay * factors[j] : 0.0f);
       }
     }
   }
@@ -216,8 +217,8 @@ struct ChunkProduct : ChunkBlock<LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK> {
   void add_state(thread Sum& sum, device const T* left, device const float* state, threadgroup float* memory) const {
     float factors[Scores::LANE_ROWS];
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      factors[i] = REVERSED ? chunk_decay(this->row_decays[i], this->decay_at(CHUNK))
-                            : chunk_decay_from_start(this->row_decays[i]);
+      const StepDecay decay = this->row_decays[i];
+      factors[i] = REVERSED ? this->decay_at(CHUNK).sum.since(decay.sum) : decay.from_start();
     }
     StatePanel panel;
     acquire(panel);

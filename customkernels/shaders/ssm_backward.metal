@@ -121,7 +121,7 @@ template <
   device const T* const left = b + product.row * B_STRIDE + in_b;
   float steps[Sum::LANE_ROWS], factors[Sum::LANE_ROWS];
   for (int i = 0; i < Sum::LANE_ROWS; i++) {
-    steps[i] = product.row_decays[i].step;
+    steps[i] = product.row_decays[i].dt;
     factors[i] = d[head];
   }
   Sum sum;
@@ -143,7 +143,7 @@ template <
     // One of the lanes that share the row writes.
     if (r < product.rows && Sum::column(0, product.lane) == 0) {
       const Vec<float, 4> values = {{x_u[i], x_dy[i], steps[i] * of_state[i], 0}};
-      reinterpret_cast<device Vec<float, 4>*>(terms)[chunk_rows(product.sizes) * head + product.row + r] = values;
+      reinterpret_cast<device Vec<float, 4>*>(terms)[step_count(product.sizes) * head + product.row + r] = values;
     }
   }
 }
@@ -200,11 +200,11 @@ template <
         value_memory);
     for (int i = 0; i < Sum::LANE_ROWS; i++) {
       for (int j = 0; j < Sum::LANE_COLUMNS; j++) {
-        total.set(i, j, total.get(i, j) + product.row_decays[i].step * sum.get(i, j));
+        total.set(i, j, total.get(i, j) + product.row_decays[i].dt * sum.get(i, j));
       }
     }
   }
-  const size_t at = (chunk_rows(product.sizes) * part + product.row) * B_STRIDE + of_group * STATE_DIM;
+  const size_t at = (step_count(product.sizes) * part + product.row) * B_STRIDE + of_group * STATE_DIM;
   store(total, db_parts + at, B_STRIDE, product.rows, product.lane);
 }
 
@@ -268,14 +268,14 @@ template <
       const int r = Sum::row(i, product.lane);
       // One of the lanes that share the row writes.
       if (r < product.rows && Sum::column(0, product.lane) == 0) {
-        output_terms[chunk_rows(product.sizes) * head + product.row + r] = output[i];
+        output_terms[step_count(product.sizes) * head + product.row + r] = output[i];
       }
     }
     product.add_steps(
         total, left, x + first * X_STRIDE + head * HEAD_DIM, b + first * B_STRIDE + of_group * STATE_DIM, right_memory,
         value_memory);
   }
-  store(total, dc_parts + chunk_rows(product.sizes) * part * B_STRIDE + own, B_STRIDE, product.rows, product.lane);
+  store(total, dc_parts + step_count(product.sizes) * part * B_STRIDE + own, B_STRIDE, product.rows, product.lane);
 }
 
 // decay_parts has, for each block of BLOCK_M steps i of a chunk, the terms of da_t for all t up to the block's last
@@ -324,7 +324,7 @@ template <
   outputs.load(c + block.row * B_STRIDE + in_b, B_STRIDE, block.rows, block.lane);
   cotangents.load(dy + block.row * X_STRIDE + in_x, X_STRIDE, block.rows, block.lane);
   const int end = min(block.group_first + Block::GROUP_ROWS, block.chunk.rows);
-  const size_t of_block = chunk_rows(block.sizes) * (size_t(block.first / BLOCK_M) * HEADS + head) + block.chunk.first;
+  const size_t of_block = step_count(block.sizes) * (size_t(block.first / BLOCK_M) * HEADS + head) + block.chunk.first;
   XPanel x_panel;
   BPanel b_panel;
   x_panel.init(x_memory, x, end, block.thread_index, Block::THREADS);

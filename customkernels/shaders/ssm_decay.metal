@@ -8,7 +8,7 @@
 
 #include "rows.h"
 
-#include "chunk.h"
+#include "ssm_steps.h"
 
 template <int CHUNK, int HEADS>
 [[kernel]] void ssm_decay(
@@ -18,19 +18,19 @@ template <int CHUNK, int HEADS>
     device const int* size_values [[buffer(3)]],
     device float* decays [[buffer(4)]],
     uint index [[thread_position_in_grid]]) {
-  const ChunkSizes sizes = chunk_sizes(size_values);
+  const ChunkSizes sizes = load_chunk_sizes(size_values);
   const int slot = index / HEADS, head = index % HEADS;
-  if (slot >= sizes.slots) {
+  if (slot >= sizes.batches * sizes.slots) {
     return;
   }
-  const Chunk chunk = chunk_at(sizes, starts, CHUNK, slot);
-  const size_t first = chunk_rows(sizes) * head + chunk.first;
-  ChunkDecay decay = {0, 0, 0, 0};
+  const StepChunk chunk = step_chunk<CHUNK>(sizes, starts, slot);
+  const size_t first = step_count(sizes) * head + chunk.first;
+  StepDecay decay = {};
   for (int t = 0; t < chunk.rows; t++) {
-    const float step = dt[(chunk.first + t) * HEADS + head];
-    // fma keeps a compiler from fusing the product with the additions of chunk_next.
-    decay = chunk_next(decay, step, chunk_log(fma(step, a[head], 0.0f)));
-    chunk_store(decay, decays, first + t);
+    decay.dt = dt[(chunk.first + t) * HEADS + head];
+    // fma keeps a compiler from fusing the product with the additions of DecaySum.
+    decay.sum.add_log_decay(fma(decay.dt, a[head], 0.0f));
+    store(decay, decays, first + t);
   }
 }
 
@@ -50,13 +50,13 @@ template <int CHUNK, int BLOCK_M, int HEADS, int STATE_DIM>
     device float* da_parts [[buffer(9)]],
     device float* dd_parts [[buffer(10)]],
     uint index [[thread_position_in_grid]]) {
-  const ChunkSizes sizes = chunk_sizes(size_values);
+  const ChunkSizes sizes = load_chunk_sizes(size_values);
   const int slot = index / HEADS, head = index % HEADS;
-  if (slot >= sizes.slots) {
+  if (slot >= sizes.batches * sizes.slots) {
     return;
   }
-  const Chunk chunk = chunk_at(sizes, starts, CHUNK, slot);
-  const size_t rows = chunk_rows(sizes), first = rows * head + chunk.first;
+  const StepChunk chunk = step_chunk<CHUNK>(sizes, starts, slot);
+  const size_t rows = step_count(sizes), first = rows * head + chunk.first;
   device const Vec<float, 4>* const own = reinterpret_cast<device const Vec<float, 4>*>(terms) + first;
   float before = 0, after = 0, da = 0, dd = 0;  // before: the sum over j < t; after: the sum over i ≥ t
   for (int t = 0; t < chunk.rows; t++) {
@@ -68,7 +68,7 @@ template <int CHUNK, int BLOCK_M, int HEADS, int STATE_DIM>
     state_sum += state_terms[(size_t(slot) * HEADS + head) * STATE_DIM + n];
   }
   if (chunk.rows > 0) {
-    state_sum *= chunk_decay_from_start(chunk_load(decays, first + chunk.rows - 1));
+    state_sum *= load_step_decay(decays, first + chunk.rows - 1).from_start();
   }
   for (int t = chunk.rows - 1; t >= 0; t--) {
     float among = 0;
@@ -79,7 +79,7 @@ template <int CHUNK, int BLOCK_M, int HEADS, int STATE_DIM>
     after += output_terms[first + t];
     const float da_t = state_sum + ddt[at] + after + among;
     ddt[at] = own[t].values[0] + (da_t == 0 ? 0.0f : a[head] * da_t);  // a may be −∞
-    da += da_t == 0 ? 0.0f : chunk_load(decays, first + t).step * da_t;
+    da += da_t == 0 ? 0.0f : load_step_decay(decays, first + t).dt * da_t;
     dd += own[t].values[1];
   }
   da_parts[index] = da;

@@ -32,8 +32,9 @@ struct StateRows {
   static constexpr constant int LEFT_STRIDE = GROUPS * STATE_DIM, RIGHT_STRIDE = HEADS * HEAD_DIM;
   static constexpr constant int THREADS = LANES * SIMDGROUPS;
 
-  ChunkSequence sequence;
-  int slots, first, rows;  // slots of the sequence; the simdgroup's first row, and the number of rows from it on
+  size_t first_step;
+  int steps, first_slot, end_slot;  // of the sequence
+  int first, rows;                  // the simdgroup's first row, and the number of rows from it on
   int head;
   size_t in_state;  // where the simdgroup's rows begin in the state of the sequence
   uint lane, thread_index;
@@ -50,56 +51,57 @@ struct StateRows {
       uint3 group,
       uint lane_index,
       uint simdgroup) {
-    const ChunkSizes sizes = chunk_sizes(size_values);
-    const int s = group.z;
+    const ChunkSizes sizes = load_chunk_sizes(size_values);
+    const bool is_packed = sizes.sequences > 0;
+    const int s = group.z, batch = is_packed ? 0 : s;
     lane = lane_index;
     thread_index = simdgroup * LANES + lane;
     head = group.y;
-    sequence = chunk_sequence(sizes, starts, CHUNK, s);
-    const bool is_last = sizes.sequences == 0 || s + 1 == sizes.sequences;
-    const int chunks = (sequence.rows + CHUNK - 1) / CHUNK;
-    slots = sizes.sequences == 0
-                ? chunks
-                : (is_last ? sizes.slots : chunk_sequence(sizes, starts, CHUNK, s + 1).slot) - sequence.slot;
+    const StepRange range = sequence_range<CHUNK>(sizes, starts, is_packed ? s : 0);
+    steps = max(range.steps, 0);
+    first_step = size_t(batch) * sizes.length + range.first;
+    first_slot = batch * sizes.slots + range.slot;
+    const bool is_last = !is_packed || s + 1 == sizes.sequences;
+    end_slot = is_last ? (batch + 1) * sizes.slots : sequence_range<CHUNK>(sizes, starts, s + 1).slot;
     first = (int(group.x) * SIMDGROUPS + int(simdgroup)) * BLOCK_M;
     rows = STATE_DIM - first;
     in_state = (size_t(s) * HEADS + head) * (STATE_DIM * HEAD_DIM) + first * HEAD_DIM;
-    decays = of_rows + (chunk_rows(sizes) * head + sequence.first) * CHUNK_DECAY_SIZE;
+    decays = of_rows + (step_count(sizes) * head + first_step) * STEP_DECAY_SIZE;
     const int row = REVERSED ? max(panels() - 1, 0) * BLOCK_N : 0;
-    next = right + (sequence.first + row) * RIGHT_STRIDE + head * HEAD_DIM;
-    panel.init(memory, next, sequence.rows - row, thread_index, THREADS);
+    next = right + (first_step + row) * RIGHT_STRIDE + head * HEAD_DIM;
+    panel.init(memory, next, steps - row, thread_index, THREADS);
   }
 
-  int panels() const { return (sequence.rows + BLOCK_N - 1) / BLOCK_N; }
+  int panels() const { return (steps + BLOCK_N - 1) / BLOCK_N; }
 
   // in_chunk returns where the simdgroup's rows begin in the state of a chunk.
   size_t in_chunk(int chunk) const {
-    return (size_t(sequence.slot + chunk) * HEADS + head) * (STATE_DIM * HEAD_DIM) + first * HEAD_DIM;
+    return (size_t(first_slot + chunk) * HEADS + head) * (STATE_DIM * HEAD_DIM) + first * HEAD_DIM;
   }
 
-  // end_of returns the ChunkDecay of a chunk's last step.
-  ChunkDecay end_of(int chunk) const { return chunk_load(decays, min((chunk + 1) * CHUNK, sequence.rows) - 1); }
+  // end_of returns the StepDecay of a chunk's last step.
+  StepDecay end_of(int chunk) const { return load_step_decay(decays, min((chunk + 1) * CHUNK, steps) - 1); }
 
   // advance makes the panel at step `row` the current one, and prefetches the next panel.
   void advance(int row) {
     const int after = REVERSED ? row - BLOCK_N : row + BLOCK_N;
     next = REVERSED ? next - (row > 0 ? BLOCK_N * RIGHT_STRIDE : 0) : next + BLOCK_N * RIGHT_STRIDE;
     acquire(panel);
-    panel.advance(next, after < 0 ? 0 : sequence.rows - after, thread_index, THREADS);
+    panel.advance(next, after < 0 ? 0 : steps - after, thread_index, THREADS);
     commit(panel);
   }
 
   // add adds the products of the steps of the current panel, which begins at `row`.
   void add(thread State& state, device const T* left, int row) const {
-    const ChunkDecay end = end_of(row / CHUNK);
+    const StepDecay end = end_of(row / CHUNK);
     Left terms;
     for (int j = 0; j < Left::LANE_COLUMNS; j++) {
       const int step = row + Left::column(j, lane);
       device const T* const from =
-          left + (sequence.first + step) * LEFT_STRIDE + head / (HEADS / GROUPS) * STATE_DIM + first;
-      const bool is_step = step < sequence.rows;
-      const ChunkDecay decay = chunk_load(decays, is_step ? step : 0);
-      const float weight = REVERSED ? chunk_decay_from_start(decay) : chunk_decay(decay, end) * decay.step;
+          left + (first_step + step) * LEFT_STRIDE + head / (HEADS / GROUPS) * STATE_DIM + first;
+      const bool is_step = step < steps;
+      const StepDecay decay = load_step_decay(decays, is_step ? step : 0);
+      const float weight = REVERSED ? decay.from_start() : end.sum.since(decay.sum) * decay.dt;
       for (int i = 0; i < Left::LANE_ROWS; i++) {
         const int n = Left::row(i, lane);
         terms.set(i, j, is_step && n < rows ? float(from[n]) * weight : 0.0f);
@@ -113,7 +115,7 @@ struct StateRows {
   void clear(device float* states) const {
     State zero;
     fill(zero, 0);
-    for (int c = (sequence.rows + CHUNK - 1) / CHUNK; c < slots; c++) {
+    for (int c = (steps + CHUNK - 1) / CHUNK; c < end_slot - first_slot; c++) {
       store(zero, states + in_chunk(c), HEAD_DIM, rows, lane);
     }
   }
@@ -153,7 +155,7 @@ template <
     rows.advance(row);
     if (row % CHUNK == 0) {
       store(state, states + rows.in_chunk(chunk), HEAD_DIM, rows.rows, rows.lane);
-      multiply(state, chunk_decay_from_start(rows.end_of(chunk)));
+      multiply(state, rows.end_of(chunk).from_start());
     }
     rows.add(state, b, row);
   }
@@ -205,10 +207,10 @@ template <
         const int n = Rows::State::row(r, rows.lane);
         // One of the lanes that share the row writes.
         if (n < rows.rows && Rows::State::column(0, rows.lane) == 0) {
-          dots[(size_t(rows.sequence.slot + chunk) * HEADS + rows.head) * STATE_DIM + rows.first + n] = sums[r];
+          dots[(size_t(rows.first_slot + chunk) * HEADS + rows.head) * STATE_DIM + rows.first + n] = sums[r];
         }
       }
-      multiply(state, chunk_decay_from_start(rows.end_of(chunk)));
+      multiply(state, rows.end_of(chunk).from_start());
     }
     rows.add(state, c, row);
   }

@@ -50,6 +50,10 @@ var operations = []operation{
 		suites: []string{"attention"},
 	},
 	{file: "causal-attention", functions: []string{"CausalAttention"}, suites: []string{"causal-attention"}},
+	{
+		file: "gated-delta-rule", functions: []string{"GatedDeltaRule", "GatedDeltaStep"}, config: "GatedDeltaRuleConfig",
+		suites: []string{"gated-delta-rule"},
+	},
 }
 
 // sources are the declarations and the examples of package ops.
