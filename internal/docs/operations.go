@@ -54,6 +54,7 @@ var operations = []operation{
 		file: "gated-delta-rule", functions: []string{"GatedDeltaRule", "GatedDeltaStep"}, config: "GatedDeltaRuleConfig",
 		suites: []string{"gated-delta-rule"},
 	},
+	{file: "ssm-scan", functions: []string{"SSMScan", "SSMStep"}, config: "SSMScanConfig", suites: []string{"ssm-scan"}},
 }
 
 // sources are the declarations and the examples of package ops.
