@@ -18,7 +18,7 @@ var ssmTuning = map[mlxc.Backend]struct {
 	// a fiber's stack of 128 KiB. Panels of 16 steps keep the rounding error of float32 below that of single steps. In a chunk of 64 steps, the products among steps cost half as much as the products
 	// with states of 64×128; longer chunks cost more time, shorter ones more memory.
 	mlxc.BackendCPU: {
-		chunkGeometry: chunkGeometry{lanes: 1, simdgroups: 1, chunk: 64, maxBlock: 16},
+		chunkGeometry: chunkGeometry{lanes: 1, simdgroups: 1, chunk: 64, maxBlock: 8},
 		blockElements: 4096, minBlock: 8, maxBlockM: 64, panelBytes: 1 << 30, decayThreads: 1, minGroups: 32,
 	},
 	// Two tiles of 8 rows of 128 floats are 64 registers per lane, as in attention. The panels leave a part of the 32 KiB
