@@ -108,8 +108,8 @@ template <typename T, typename MASK_T, bool CAPPED, bool MASKED, int BLOCK_M, in
     typename Block::StoredValues values;
     typename Block::HeadTile dk_sum;
     typename Block::ValueTile dv_sum;
-    keys.load(unused, k + block.head_offset(block.row), HEAD_DIM, block.rows, 0);
-    values.load(unused, v + block.value_offset(block.row), VALUE_DIM, block.rows, 0);
+    keys.load(unused, k + block.head_offset(block.row), block.rows, 0);
+    values.load(unused, v + block.value_offset(block.row), block.rows, 0);
     fill(dk_sum, 0);
     fill(dv_sum, 0);
     block.walk(q, d_o, mask, unused, unused);
