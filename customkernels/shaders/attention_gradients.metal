@@ -62,7 +62,7 @@ inline void add_queries(
         continue;
       }
       typename BLOCK::Scores ds;
-      add_key_gradients<CAPPED, false>(block, query, keys, values, ds, dk_sum, dv_sum, nullptr, nullptr);
+      add_key_gradients<CAPPED, false>(block, query, keys, values, ds, dk_sum, dv_sum, nullptr);
       device float* const panel = dq + (block.column_row + query) * HEAD_DIM;
       add_query_gradients(ds, keys, block.scoring.scale, panel, block.end_column - query);
     }
