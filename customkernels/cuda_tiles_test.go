@@ -54,7 +54,7 @@ func attentionLibrary(t *testing.T, onDevice, tf32 bool) *Library {
 			files[name] = &fstest.MapFile{Data: []byte(rename.Replace(string(renameNamespace(header))))}
 		}
 		on := map[bool]int{true: 1}[tf32]
-		text += fmt.Sprintf("#define MLXG_TF32 %d\n#include \"device_tiles.h\"\n#include \"device_warpgroup.h\"\n", on)
+		text += fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_DYNAMIC_MEMORY 0\n#include \"device_tiles.h\"\n#include \"device_warpgroup.h\"\n", on)
 	}
 	for _, kernels := range []string{"forward", "backward", "mask"} {
 		text += fmt.Sprintf("#include \"attention_%s.metal\"\n", kernels)

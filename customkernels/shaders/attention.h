@@ -37,9 +37,9 @@
 // in float. p and ds are floats. A device whose matrix unit requires operands of type T rounds them to T for products
 // (tiles.h).
 //
-// Launch: a threadgroup processes a block of GROUP_ROWS rows. Its position is the block along x, the head along y and
-// the batch along z. attention_backward.metal and attention_mask.metal describe the launches of
-// attention_delta_of_output, attention_dmask and attention_mask_bits.
+// Launch: a threadgroup of LANES · SIMDGROUPS threads processes a block of GROUP_ROWS rows. Its position is the block
+// along x, the head along y and the batch along z. attention_backward.metal and attention_mask.metal describe the
+// launches of attention_delta_of_output, attention_dmask and attention_mask_bits.
 //
 //   parameter    meaning                                    constraint
 //   T            dtype of q, k, v, o and their gradients    float, half, bfloat
@@ -47,9 +47,8 @@
 //   CAPPED       the scores have a soft cap
 //   MASKED       there is a mask
 //   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
-//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) if not PAIRED, without mask of numbers
-//                                                           and with one simdgroup
-//   SIMDGROUPS   simdgroups of a threadgroup                threadgroup size LANES · SIMDGROUPS
+//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) without a mask of numbers
+//   SIMDGROUPS   simdgroups of a threadgroup                for 128 lanes: 2 if PAIRED, otherwise 1
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
 //   BLOCK_N      rows of a panel                            multiple of 8; device tiles: of 16
 //   HEAD_DIM     columns of q and k                         multiple of 8
@@ -287,9 +286,9 @@ struct AttentionBlock {
     }
   }
 
-  // complete finishes a product left · rightᵀ (finish). The product of a PAIRED simdgroup is a partial one, over its
-  // half of HEAD_DIM or VALUE_DIM. The pair exchanges the partial products through threadgroup memory and adds them.
-  // IS_FIRST tells that the memory was not used since `advance`.
+  // complete finishes a product left · rightᵀ. The product of a PAIRED simdgroup is over its half of HEAD_DIM or
+  // VALUE_DIM. The pair exchanges these partial products through memory and adds them. IS_FIRST tells that the memory
+  // was not used since `advance`.
   template <int PENDING, bool IS_FIRST>
   void complete(thread Scores& tile, threadgroup Vec<float, 2>* memory) {
     finish<PENDING>(tile);
@@ -303,8 +302,7 @@ struct AttentionBlock {
     threadgroup Vec<float, 2>* const other = memory + (simdgroup ^ 1) * (BLOCK_M * BLOCK_N / 2) + lane;
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
-        const Vec<float, 2> pair = {{tile.get(i, j), tile.get(i, j + 1)}};
-        own[(i * Scores::LANE_COLUMNS + j) / 2 * LANES] = pair;
+        own[(i * Scores::LANE_COLUMNS + j) / 2 * LANES] = Vec<float, 2>{{tile.get(i, j), tile.get(i, j + 1)}};
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
