@@ -2,9 +2,8 @@
 //
 // An operation computes the same values as MLX's operation of the same name, if MLX has one. Its gradient runs on every
 // device for which package customkernels has an executor. Storage is float32, float16 or bfloat16, arithmetic is
-// float32, and the results have the same bits at every run. On NVIDIA GPUs, Attention, GatedDeltaRule,
-// SSMScan and LinearCrossEntropy multiply float32 matrices in TF32, as MLX does, unless the environment variable
-// MLX_ENABLE_TF32 is 0.
+// float32, and the results have the same bits at every run. On NVIDIA GPUs, Attention and LinearCrossEntropy multiply
+// float32 matrices in TF32, as MLX does, unless the environment variable MLX_ENABLE_TF32 is 0.
 //
 // Operations return one to three arrays. Errors are carried by the arrays (see [mlxc.Array.Err]). Operations never
 // evaluate an array. Any goroutine may call them.

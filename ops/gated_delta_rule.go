@@ -42,10 +42,9 @@ type GatedDeltaRuleConfig struct {
 // more bits in it. logDecay must be at most 0; it may be −∞, for a decay of 0. Decays below 10⁻⁵⁵ count as 0. A decay for
 // each channel is not supported.
 //
-// The kernels process chunks of steps with matrix products. Arithmetic is float32, except for matrix products on NVIDIA
-// GPUs, which use TF32 as MLX's do (see [mlxc.TF32Enabled]). The gradients of all inputs but Starts have the same bits in
-// every run. Memory is linear in the length, and a gradient keeps only the inputs: the backward pass computes the states
-// again.
+// The kernels process chunks of steps with matrix products. Arithmetic is float32, on NVIDIA GPUs without TF32. All
+// inputs but Starts have a gradient. Gradients have the same bits in every run. Memory is linear in the length, and a
+// gradient keeps only the inputs: the backward pass computes the states again.
 func GatedDeltaRule(q, k, v, logDecay, beta *mlxc.Array, c GatedDeltaRuleConfig) (out, state *mlxc.Array) {
 	const op = "ops.GatedDeltaRule"
 	if err := checkGatedDelta(q, k, v, logDecay, beta, c); err != nil {

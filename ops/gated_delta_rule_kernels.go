@@ -110,8 +110,12 @@ func (a *gatedDeltaArgs) launch(groups, batches int, outputs ...mlxc.Output) cus
 	return customkernels.Launch{
 		Grid:        [3]int{groups * a.geometry.threads(), a.v.Dim(1), batches},
 		Threadgroup: [3]int{a.geometry.threads(), 1, 1},
-		Template:    gatedDeltaTemplate{a.geometry, a.q.Dim(3), a.v.Dim(3)}.args(),
-		Outputs:     outputs,
+
+		// The errors of TF32 would exceed those of float16, and the states carry them from chunk to chunk.
+		ExactProducts: true,
+
+		Template: gatedDeltaTemplate{a.geometry, a.q.Dim(3), a.v.Dim(3)}.args(),
+		Outputs:  outputs,
 	}
 }
 

@@ -34,8 +34,8 @@ type SSMScanConfig struct {
 // dt must not be negative: it is usually a softplus. a is usually negative, so that the state decays. dt·a may be −∞, for
 // a decay of 0. Decays below 10⁻⁵⁵ count as 0. NaN or infinity in x, b or c may also reach earlier steps of its chunk.
 //
-// All floating-point inputs have gradients. Arithmetic is float32, except for float32 matrix products on NVIDIA GPUs,
-// which use TF32 as MLX's do (see [mlxc.TF32Enabled]). Results have the same bits in every run. Memory is linear in the
+// All floating-point inputs have gradients. Arithmetic is float32. On NVIDIA GPUs, factors of matrix products are rounded
+// to the dtype of x if it has 16 bits, and states to TF32. Results have the same bits in every run. Memory is linear in the
 // length: the kernels keep one state for each chunk of 64 or 128 steps.
 //
 // Without a C++ compiler, on a CPU, SSMScan is composed of basic MLX operations for each step.

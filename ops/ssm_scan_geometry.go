@@ -59,22 +59,22 @@ func ssmGeometryFor(on target, dtype mlxc.DType, headDim, stateDim int) ssmGeome
 	return g
 }
 
-// deviceMemory returns Launch.ThreadgroupMemory on CUDA: the bytes of the panels if they may exceed 48 KiB, otherwise 0.
-// A panel that is at most 23 KiB with its second buffer may have one (metal_panels.h). A row has up to 16 bytes more
-// than its elements.
+// deviceMemory returns Launch.ThreadgroupMemory on CUDA: the bytes of the panels with two buffers if they exceed 48 KiB
+// without, otherwise 0. A row has up to 16 bytes more than its elements (metal_panels.h).
 func (g ssmGeometry) deviceMemory(dtype mlxc.DType, headDim, stateDim int) int {
-	bytes := 0
+	static, dynamic := 0, 0
 	for _, row := range []int{headDim * dtype.Size(), stateDim * dtype.Size(), max(headDim, stateDim) * 4} {
 		panel := g.blockN * (row + 16)
-		if 2*panel <= 23<<10 {
+		dynamic += ceilDiv(2*panel, 1<<10) << 10
+		if 2*panel <= 23<<10 { // such a panel may have two buffers
 			panel *= 2
 		}
-		bytes += ceilDiv(panel, 1<<10) << 10
+		static += panel
 	}
-	if bytes <= 48<<10 {
+	if static <= 48<<10 {
 		return 0
 	}
-	return bytes
+	return dynamic
 }
 
 // blocks returns the number of threadgroups that share a chunk.

@@ -120,6 +120,8 @@ func (l ssmLaunches) launch(
 		Grid:              groups,
 		Threadgroup:       [3]int{l.threads(), 1, 1},
 		ThreadgroupMemory: l.memory,
+		// The states carry the errors of TF32 from chunk to chunk. Other operands of 16 bits lose as much.
+		ExactProducts: l.dtype == mlxc.Float32,
 		Template:          l.args(),
 		Outputs:           outputs,
 	}, append(inputs, l.starts, l.sizes)...)

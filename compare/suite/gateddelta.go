@@ -116,9 +116,8 @@ func (c gatedDeltaCase) build() compare.Case {
 	name := c.name()
 	c = c.withDefaults()
 	return compare.Case{
-		UsesTF32: true,
-		Name:     name,
-		Inputs:   c.inputs(),
+		Name:   name,
+		Inputs: c.inputs(),
 		Outputs: []compare.Output{
 			{Name: "out", Shape: []int{c.batch, c.heads, c.length, c.valueDim}, Layout: c.layouts["dout"]},
 			{

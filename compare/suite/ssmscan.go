@@ -126,9 +126,8 @@ func (c ssmCase) stateShape() []int {
 func (c ssmCase) build() compare.Case {
 	c = c.withDefaults()
 	out := compare.Case{
-		UsesTF32: true,
-		Name:     c.name(),
-		Inputs:   c.inputs(),
+		Name:   c.name(),
+		Inputs: c.inputs(),
 		Outputs: []compare.Output{
 			{Name: "y", Shape: []int{c.batch, c.length, c.heads, c.p}, Layout: c.layouts["dy"]},
 			{Name: "h", Shape: c.stateShape(), DType: mlxc.Float32},

@@ -47,7 +47,7 @@
 // have the same bits in every run.
 //
 // Arithmetic and storage are float. Intermediate matrices are in device memory, by the chunk's slot (chunk_bounds.h),
-// with CHUNK rows. Rows beyond the chunk's last step are zero. Device tiles may round operands to TF32 (tiles.h).
+// with CHUNK rows. Rows beyond the chunk's last step are zero.
 //
 //   parameter    meaning                                    constraint
 //   LANES        lanes of a simdgroup                       1, 32
