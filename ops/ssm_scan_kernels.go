@@ -122,8 +122,8 @@ func (l ssmLaunches) launch(
 		ThreadgroupMemory: l.memory,
 		// The states carry the errors of TF32 from chunk to chunk. Other operands of 16 bits lose as much.
 		ExactProducts: l.dtype == mlxc.Float32,
-		Template:          l.args(),
-		Outputs:           outputs,
+		Template:      l.args(),
+		Outputs:       outputs,
 	}, append(inputs, l.starts, l.sizes)...)
 }
 
