@@ -140,8 +140,7 @@ func (c ssmCase) build() compare.Case {
 			Gradient: c.exactGradient,
 		},
 		Ours: func(in []*mlxc.Array) []*mlxc.Array {
-			o := c.optional(in)
-			y, final := ops.SSMScan(in[0], in[1], in[2], in[3], in[4], ops.SSMScanConfig{D: o.d, InitialState: o.state, Starts: o.starts})
+			y, final := ops.SSMScan(in[0], in[1], in[2], in[3], in[4], c.config(in))
 			return []*mlxc.Array{y, final}
 		},
 		MLX: c.composed,
@@ -175,21 +174,19 @@ func (c ssmCase) inputs() []compare.Input {
 	return in
 }
 
-// ssmOptional are the optional inputs after x, dt, A, B and C.
-type ssmOptional struct{ d, state, starts *mlxc.Array }
-
-func (c ssmCase) optional(in []*mlxc.Array) ssmOptional {
-	var out ssmOptional
+// config assigns the inputs after x, dt, A, B and C to their fields.
+func (c ssmCase) config(in []*mlxc.Array) ops.SSMScanConfig {
+	var cfg ops.SSMScanConfig
 	rest := in[5:]
 	for _, o := range []struct {
 		given bool
 		to    **mlxc.Array
-	}{{c.d, &out.d}, {c.state, &out.state}, {c.starts != nil, &out.starts}} {
+	}{{c.d, &cfg.D}, {c.state, &cfg.InitialState}, {c.starts != nil, &cfg.Starts}} {
 		if o.given {
 			*o.to, rest = rest[0], rest[1:]
 		}
 	}
-	return out
+	return cfg
 }
 
 func (c ssmCase) exact(in []oracle.Tensor) oracle.SSMScan {
@@ -217,12 +214,12 @@ func (c ssmCase) exactGradient(in, cotangents []oracle.Tensor) []oracle.Tensor {
 
 // composed computes the case with basic MLX operations, step after step, in the dtype.
 func (c ssmCase) composed(in []*mlxc.Array) []*mlxc.Array {
-	o := c.optional(in)
+	cfg := c.config(in)
 	starts, states := c.starts, []*mlxc.Array{}
 	if starts == nil {
 		starts = []int{0, c.length}
 	}
-	initial := o.state
+	initial := cfg.InitialState
 	if initial == nil {
 		initial = mlxc.Zeros(in[0].DType(), c.stateShape()...)
 	}
@@ -241,7 +238,7 @@ func (c ssmCase) composed(in []*mlxc.Array) []*mlxc.Array {
 		}
 		for t := starts[s]; t < starts[s+1]; t++ {
 			var y *mlxc.Array
-			y, state = c.composedStep(steps[0][t], steps[1][t], in[2], steps[2][t], steps[3][t], o.d, state)
+			y, state = c.composedStep(steps[0][t], steps[1][t], in[2], steps[2][t], steps[3][t], cfg.D, state)
 			ys = append(ys, y)
 		}
 		states = append(states, state)
