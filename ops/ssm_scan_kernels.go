@@ -59,7 +59,7 @@ func (t ssmTemplate) args() []mlxc.TemplateArg {
 	}
 }
 
-// decayArgs returns the template arguments of ssm_decay, and with ofGradient of ssm_decay_backward.
+// decayArgs returns the template arguments of ssm_step_decays, and with ofGradient of ssm_decay_backward.
 func (t ssmTemplate) decayArgs(ofGradient bool) []mlxc.TemplateArg {
 	args := []mlxc.TemplateArg{{Name: "CHUNK", Value: t.chunk}, {Name: "HEADS", Value: t.heads}}
 	if ofGradient {
@@ -162,7 +162,7 @@ func ssmForward(on target, in ssmInputs) []*mlxc.Array {
 	return scoped(func() []*mlxc.Array {
 		l := in.bind(on)
 		decays := l.launchDecays(
-			"ssm_decay", l.decayArgs(false), []mlxc.Output{floats(l.heads, l.rows, stepDecaySize)}, l.dt, l.a)[0]
+			"ssm_step_decays", l.decayArgs(false), []mlxc.Output{floats(l.heads, l.rows, stepDecaySize)}, l.dt, l.a)[0]
 		states := l.launch(ssmStatesFile, "ssm_states", l.stateGroups(),
 			[]mlxc.Output{l.transposedStates(l.slots), l.transposedStates(l.sequences())},
 			l.x, l.b, transposed(l.state), decays)

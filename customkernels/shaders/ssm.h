@@ -32,7 +32,7 @@
 // large.
 //
 //   file                kernel               computes
-//   ssm_decay.metal     ssm_decay            the StepDecay of each step
+//   ssm_decay.metal     ssm_step_decays      the StepDecay of each step
 //                       ssm_decay_backward   ddt, and the terms of dA and dD of each chunk
 //   ssm_states.metal    ssm_states           S of each chunk and the final state, chunk after chunk
 //                       ssm_state_gradients  G of each chunk and the gradient of the initial state, and ⟨G, S⟩

@@ -3,15 +3,15 @@
 // A thread computes one chunk of one head, step after step. Neighboring threads have neighboring heads. Launch: any
 // threadgroup, one thread for each slot and head.
 //
-// Device traffic in floats, for each step and head: ssm_decay 5; ssm_decay_backward 14, STATE_DIM for
-// each chunk, and half of the parts.
+// Device traffic in floats, for each step and head: ssm_step_decays 5; ssm_decay_backward 8, and STATE_DIM for
+// each chunk and half of the parts.
 
 #include "rows.h"
 
 #include "ssm_steps.h"
 
 template <int CHUNK, int HEADS>
-[[kernel]] void ssm_decay(
+[[kernel]] void ssm_step_decays(
     device const float* dt [[buffer(0)]],
     device const float* a [[buffer(1)]],
     device const int* starts [[buffer(2)]],
