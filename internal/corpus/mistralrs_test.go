@@ -114,7 +114,7 @@ func mistralrsCases() []launchCase {
 					return each(r, func(v float64) float64 { largest = max(largest, v); return largest })
 				})
 			}),
-			findings: []sanitizer.FindingKind{sanitizer.FindingRace, sanitizer.FindingUninitializedRead},
+			findings: []sanitizer.FindingKind{sanitizer.FindingRace},
 		},
 		{
 			file: quant + "mxfp4.metal",

@@ -287,6 +287,11 @@ static int run() {
     threads *= header.threadgroup[d];
   }
   lay_out();
+  for (uint32_t i = 0; i < now.slot_count; ++i) {
+    slot_results[i].size = now.slots[i].size;  // for findings of a launch that does not end
+    slot_results[i].element = now.slots[i].element;
+    slot_results[i].id = now.slots[i].id;
+  }
   make_fibers(threads);
   if (header.watched) {
     make_own_shadow();
