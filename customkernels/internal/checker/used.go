@@ -17,9 +17,10 @@ var readFills = append(slices.Clone(fills), 0x41)
 const mostReads = 16
 
 // dropUnusedReads drops the findings of uninitialized reads whose values the kernel discards: no output depends on
-// them, and no address or branch that leads to other accesses. A launch that does not finish keeps its findings.
+// them, and no address or branch that leads to other accesses. A launch that does not finish keeps its findings. So does
+// one whose outputs depend on the order of threads: the read shows a thread that came before the write.
 func (p *Program) dropUnusedReads(ctx context.Context, l Launch, r *Result) error {
-	if r.Outputs == nil {
+	if r.Outputs == nil || r.Difference != nil {
 		return nil
 	}
 	reads := map[int][]uint64{} // places by schedule
