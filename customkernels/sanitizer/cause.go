@@ -144,7 +144,7 @@ func explainWrongValues(wrong, list []Finding) []Finding {
 		if f.Kind != FindingNeverRead {
 			return false
 		}
-		wrong[0].More = append(wrong[0].More, f.Site)
+		wrong[0].More = append(append(wrong[0].More, f.Site), f.More...)
 		return true
 	})
 	return append(wrong, list...)
