@@ -38,9 +38,9 @@ type GatedDeltaRuleConfig struct {
 // a head of q and k. head_dim and valueDim are multiples of 16 up to 256.
 //
 // q, k and v have one dtype: float32, float16 or bfloat16. logDecay and beta have this dtype or float32. state is float32.
-// The decay is a logarithm because its product over many steps is computed as a sum, and because a decay close to 1 has
-// more bits in it. logDecay must be at most 0; it may be −∞, for a decay of 0. Decays below 10⁻⁵⁵ count as 0. A decay for
-// each channel is not supported.
+// The decay is a logarithm because products of decays over many steps are sums of logarithms, and because the logarithm
+// of a decay close to 1 has more bits. logDecay must be at most 0. Less than −128 counts as −∞, a decay of 0. A decay
+// for each channel is not supported.
 //
 // The kernels process chunks of steps with matrix products. Arithmetic is float32, on NVIDIA GPUs without TF32. All
 // inputs but Starts have a gradient. Gradients have the same bits in every run. Memory is linear in the length, and a

@@ -148,7 +148,8 @@ func (a *gatedDeltaArgs) computeStates() {
 	l = a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim),
 		mlxc.Output{Shape: a.stateShape(), DType: mlxc.Float32})
 	l.Undefined = a.undefined("updates", "states")
-	of = a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_states"), l, a.k, a.v, a.steps, a.inverse, a.keys, a.initial, a.starts, a.sizes)
+	of = a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_states"), l,
+		a.k, a.v, a.steps, a.inverse, a.keys, a.initial, a.starts, a.sizes)
 	a.updates, a.states, a.final = of[0], of[1], of[2]
 }
 

@@ -84,8 +84,10 @@ func TestGatedDeltaGradientMatchesForward(t *testing.T) {
 					g := of(in).VJP(ct[0], ct[1])
 					return []Tensor{g.Q, g.K, g.V, g.LogDecay, g.Beta, g.Initial}
 				},
-				[][]int{keys, keys, append(append([]int(nil), rows...), valueWidth), rows, rows,
-					{sequences, c.valueHeads, width, valueWidth}})
+				[][]int{
+					keys, keys, append(append([]int(nil), rows...), valueWidth), rows, rows,
+					{sequences, c.valueHeads, width, valueWidth},
+				})
 		})
 	}
 }
