@@ -47,20 +47,21 @@ func cut(ids []int32, length int, begins []int) passages {
 	return passages{mlxc.FromSlice(in, len(begins), length), mlxc.FromSlice(out, len(begins), length)}
 }
 
-// meanLoss returns the mean loss of a text, in passages that do not overlap.
+// meanLoss returns the mean loss of passages that are spread evenly over a text, at most 25.
 func (m *model) meanLoss(a adapters, ids []int32, length int) (mean float64, err error) {
-	n := 0
-	for at := 0; at+length < len(ids); at += length {
+	all := (len(ids) - 1) / length // passages that do not overlap
+	n := min(all, 25)
+	for i := range n {
 		err := mlxc.WithScopeErr(func() error {
-			loss, err := mlxc.Item[float32](m.loss(a, cut(ids, length, []int{at})).AsType(mlxc.Float32))
-			mean, n = mean+float64(loss), n+1
+			loss, err := mlxc.Item[float32](m.loss(a, cut(ids, length, []int{i * all / n * length})).AsType(mlxc.Float32))
+			mean += float64(loss) / float64(n)
 			return err
 		})
 		if err != nil {
 			return 0, err
 		}
 	}
-	return mean / float64(n), nil
+	return mean, nil
 }
 
 // stateFile holds everything that a training needs to continue with the same bits. mlx-lm ignores it.

@@ -181,19 +181,10 @@ func TestAdapterErrors(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// mlx-lm computes the logits of the model, with and without our adapter, and we compute those of an adapter that mlx-lm
-// trained.
+// mlx-lm computes the same logits with our adapter, and we compute the same logits with an adapter that mlx-lm trained.
 func TestMLXLM(t *testing.T) {
 	long.Only(t, "it installs mlx-lm by pip")
 	python := mlxtest.Python(t, mlxc.Version(), "mlx-lm==0.32.2")
-	for name, changes := range variants {
-		if name == "current" {
-			continue // mlx-lm does not read rope_parameters of a Llama model
-		}
-		dir := writeModel(t, mlxc.Float32, 2, changes)
-		requireNear(t, reference(t, python, "mlx-lm", dir), elements(t, load(t, dir).allLogits(adapters{}, testIDs()))[0], 1e-4)
-	}
-
 	dir, adapter := writeModel(t, mlxc.Float32, 1, nil), t.TempDir()
 	m := load(t, dir)
 	tune(t, m, quick, adapter)
@@ -217,7 +208,7 @@ func TestMLXLM(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	theirs, err := m.loadAdapters(adapter)
 	require.NoError(t, err)
-	require.Len(t, theirs.Of, 14, "mlx-lm adapts every matrix")
+	require.Len(t, theirs.Of, 14, "every matrix")
 	logits := elements(t, m.allLogits(theirs, testIDs()))[0]
 	requireNear(t, reference(t, python, "mlx-lm", dir, adapter), logits, 1e-4)
 	require.NotEqual(t, elements(t, m.allLogits(adapters{}, testIDs()))[0], logits)
