@@ -17,7 +17,7 @@ import (
 )
 
 // adapters change matrices W of a model to W + scale·A·B (Hu et al., "LoRA: Low-Rank Adaptation of Large Language
-// Models", 2021, section 4.1). Names, shapes and dtypes are those of mlx-lm.
+// Models", 2021, section 4.1). Names, shapes and dtypes equal mlx-lm's.
 type adapters struct {
 	Of       map[string]pair // by the name of the matrix
 	Settings settings        `mlx:"-"`

@@ -179,7 +179,7 @@ func (c config) rope() (mlxc.RoPEConfig, error) {
 }
 
 // periods returns the reciprocal frequencies of Llama 3.1. Waves that fit high_freq_factor times into the original length
-// stay as they are. Those that fit less than low_freq_factor times become `factor` times as long, and in between the
+// stay as they are. Waves that fit less than low_freq_factor times become `factor` times as long, and in between the
 // frequency is interpolated.
 func (r ropeScaling) periods(theta float64, headDim int) []float32 {
 	periods := make([]float32, headDim/2)

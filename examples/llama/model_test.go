@@ -136,7 +136,7 @@ func (m *model) allLogits(a adapters, ids []int32) *mlxc.Array {
 
 var python = flag.String("python", "", "`path` of a Python with transformers and torch, to rewrite testdata/logits.json")
 
-// The logits are those of transformers (version 5.24, PyTorch 2.15). The file has the first logits of the last token.
+// transformers 5.24 with PyTorch 2.15 computed the logits in the file, the first ones of the last token.
 func TestLogitsOfTransformers(t *testing.T) {
 	const file, first = "testdata/logits.json", 8
 	want := map[string][]float64{}
