@@ -129,6 +129,9 @@ func (m *model) loadAdapters(dir string) (adapters, error) {
 	if err != nil {
 		return a, err
 	}
+	for name, array := range arrays {
+		arrays[name] = array.AsType(mlxc.Float32)
+	}
 	for _, b := range m.Model.Layers {
 		b.projections(func(_ string, l *linear) {
 			if arrays[l.Name+".lora_a"] != nil || arrays[l.Name+".lora_b"] != nil {

@@ -130,6 +130,8 @@ func (c config) check() error {
 		return fmt.Errorf("model_type is %q; it must be llama", c.ModelType)
 	case c.HiddenAct != "silu":
 		return fmt.Errorf("hidden_act is %q; it must be silu", c.HiddenAct)
+	case !(c.RMSNormEps > 0):
+		return fmt.Errorf("rms_norm_eps is %v; it must be positive", c.RMSNormEps)
 	case c.Quantization != nil:
 		return errors.New("the model is quantized; use the model with float16, bfloat16 or float32 weights")
 	case c.NumAttentionHeads%c.NumKeyValueHeads != 0:

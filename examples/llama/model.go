@@ -10,7 +10,6 @@ type model struct {
 	config
 	weights
 	positions mlxc.RoPEConfig
-	eps       float32
 }
 
 // loadModel reads a folder with config.json and safetensors files. It converts the weights to d, or keeps their dtype if
@@ -20,7 +19,7 @@ func loadModel(dir string, d mlxc.DType) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &model{config: c, eps: c.RMSNormEps}
+	m := &model{config: c}
 	if m.positions, err = c.rope(); err != nil {
 		return nil, err
 	}
@@ -47,7 +46,7 @@ func (m *model) hidden(a adapters, ids *mlxc.Array, past cache) *mlxc.Array {
 	positions.Offset = past.length()
 	x := ops.Embedding(m.Model.EmbedTokens.Weight, ids)
 	for i, b := range m.Model.Layers {
-		h := ops.RMSNorm(x, b.InputLayernorm.Weight, m.eps)
+		h := ops.RMSNorm(x, b.InputLayernorm.Weight, m.RMSNormEps)
 		shape := []int{h.Dim(0), h.Dim(1)}
 		heads := func(l linear) *mlxc.Array {
 			return a.apply(l, h).Reshape(shape[0], shape[1], -1, m.HeadDim).Transpose(0, 2, 1, 3)
@@ -62,11 +61,11 @@ func (m *model) hidden(a adapters, ids *mlxc.Array, past cache) *mlxc.Array {
 		}
 		y := ops.Attention(q, k, v, ops.AttentionConfig{Causal: true}).Transpose(0, 2, 1, 3)
 		x = x.Add(a.apply(b.SelfAttn.OProj, y.Reshape(shape[0], shape[1], -1)))
-		h = ops.RMSNorm(x, b.PostAttentionLayernorm.Weight, m.eps)
+		h = ops.RMSNorm(x, b.PostAttentionLayernorm.Weight, m.RMSNormEps)
 		gate := a.apply(b.MLP.GateProj, h)
 		x = x.Add(a.apply(b.MLP.DownProj, gate.Mul(gate.Sigmoid()).Mul(a.apply(b.MLP.UpProj, h))))
 	}
-	return ops.RMSNorm(x, m.Model.Norm.Weight, m.eps)
+	return ops.RMSNorm(x, m.Model.Norm.Weight, m.RMSNormEps)
 }
 
 // head returns the matrix that maps hidden to logits, of shape (vocab_size, hidden_size).

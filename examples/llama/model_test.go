@@ -269,6 +269,7 @@ func TestModelErrors(t *testing.T) {
 		`model_type is "gemma"; it must be llama`:                                             {"model_type": "gemma"},
 		`hidden_act is "gelu"; it must be silu`:                                               {"hidden_act": "gelu"},
 		"num_attention_heads is 4; it must be a multiple of num_key_value_heads, 3":           {"num_key_value_heads": 3},
+		"rms_norm_eps is 0; it must be positive":                                              {"rms_norm_eps": nil},
 		"head_dim is 15; it must be even":                                                     {"head_dim": 15},
 		"rope_theta is -1; it must be positive":                                               {"rope_theta": -1},
 		`rope_type is "yarn"; it must be default, linear or llama3`:                           {"rope_scaling": change{"rope_type": "yarn"}},

@@ -105,6 +105,20 @@ func TestFilesOfAdapter(t *testing.T) {
 	require.JSONEq(t, `{"fine_tune_type": "lora", "model": "base", "num_layers": 1, "lora_parameters": {"rank": 4, "scale": 20,
 		"dropout": 0, "keys": ["self_attn.q_proj", "self_attn.v_proj", "mlp.down_proj"]}}`, string(data))
 
+	// An adapter in another dtype is converted.
+	halves := map[string]*mlxc.Array{}
+	for name, a := range arrays {
+		halves[name] = a.AsType(mlxc.Float16)
+	}
+	half := t.TempDir()
+	require.NoError(t, begin.save(half))
+	require.NoError(t, mlxio.SaveSafetensors(filepath.Join(half, adapterFile), halves, nil))
+	converted, err := m.loadAdapters(half)
+	require.NoError(t, err)
+	for i, a := range elements(t, converted) {
+		require.InDeltaSlice(t, elements(t, begin)[i], a, 1e-3)
+	}
+
 	// New adapters change nothing.
 	require.Equal(t, elements(t, m.allLogits(adapters{}, testIDs())), elements(t, m.allLogits(begin, testIDs())))
 }
