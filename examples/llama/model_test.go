@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
-	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
@@ -27,9 +27,10 @@ func TestMain(m *testing.M) {
 	if _, err := mlxc.SetCompileMode(mlxc.CompileNoFuse); err != nil {
 		panic(err)
 	}
-	quickcompile.Set(true)
-	os.Exit(m.Run())
+	testdevice.Main(m)
 }
+
+func TestOnGPU(t *testing.T) { testdevice.RunOnGPU(t) }
 
 // change is a change of the fields of a JSON file. A nil value removes the field.
 type change map[string]any

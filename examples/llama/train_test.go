@@ -14,6 +14,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/mlxio"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
@@ -59,6 +60,8 @@ func elements[T any](t testing.TB, tr T) (all [][]float64) {
 	}
 	return all
 }
+
+var _ = testdevice.AlsoOnGPU(TestTuning)
 
 // The loss falls in each dtype, the model does not change, and the written adapter has the same logits.
 func TestTuning(t *testing.T) {
@@ -131,6 +134,8 @@ func TestAdapterIsAChangeOfTheMatrix(t *testing.T) {
 	want := x.MatMul(w.Add(p.A.MatMul(p.B).MulScalar(3))).Add(bias)
 	mlxtest.Near(t, mlxtest.Wide(t, want), a.apply(linear{w, bias, "w"}, x), 1e-5)
 }
+
+var _ = testdevice.AlsoOnGPU(TestResume)
 
 // A training that was interrupted continues with the same losses and ends with the same bits.
 func TestResume(t *testing.T) {
