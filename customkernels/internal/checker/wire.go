@@ -11,7 +11,7 @@ import (
 
 const (
 	magic   = 0x4b43474d
-	version = 5
+	version = 6
 )
 
 type launchHeader struct {
@@ -22,6 +22,7 @@ type launchHeader struct {
 	TimeoutMS          uint32
 	OnlySchedule       int32
 	Watched, Fills     uint32
+	FilledRead         uint64
 }
 
 type bufferHeader struct {
