@@ -142,7 +142,7 @@ func (l ssmLaunches) launchDecays(
 
 func floats(shape ...int) mlxc.Output { return mlxc.Output{Shape: shape, DType: mlxc.Float32} }
 
-// chunkStates returns the output of n transposed states.
+// transposedStates returns the output of n transposed states.
 func (l ssmLaunches) transposedStates(n int) mlxc.Output {
 	return floats(n, l.heads, l.stateDim, l.headDim)
 }

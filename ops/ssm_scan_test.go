@@ -255,10 +255,10 @@ func TestSSMScanArgumentErrors(t *testing.T) {
 		require.ErrorContains(t, y.Err(), "ops.SSMScan")
 		require.ErrorContains(t, state.Err(), c.want)
 	}
-	y, state := SSMStep(x, dt, a, b, b, nil, zeros(1, 4, 8, 16))
+	y, _ := SSMStep(x, dt, a, b, b, nil, zeros(1, 4, 8, 16))
 	require.ErrorContains(t, y.Err(), "it must be [batch, heads, P]")
 	x, dt, b = zeros(1, 4, 3), zeros(1, 4), zeros(1, 2, 5)
-	_, state = SSMStep(x, dt, a, b, b, nil, zeros(1, 4, 5, 3))
+	_, state := SSMStep(x, dt, a, b, b, nil, zeros(1, 4, 5, 3))
 	require.ErrorContains(t, state.Err(), "ops.SSMStep")
 	require.ErrorContains(t, state.Err(), "state has the shape [1 4 5 3]; it must be [1 4 3 5]")
 	_, state = SSMStep(x, dt, a, b, b, nil, nil)
