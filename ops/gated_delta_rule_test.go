@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
+	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -99,6 +100,28 @@ func TestGatedDeltaRuleOfEveryGeometry(t *testing.T) {
 				closeTo(t, grads[i], got[i])
 			}
 		})
+	}
+}
+
+// MLX's function of the newest tested version, whose arrays have other layouts, has the same values and gradients.
+func TestGatedDeltaRuleOfMLX(t *testing.T) {
+	if mlxc.Version() != "0.32.4" {
+		skip.Platform(t, "GatedDeltaUpdate is a function of MLX 0.32.4")
+	}
+	args := append(gatedDeltaOperands(mlxc.Float32, 2, 1, 2, 70, 32, 48), normal(6, mlxc.Float32, 2, 2, 32, 48))
+	cotangents := arrays{normal(7, mlxc.Float32, 2, 2, 70, 48), normal(8, mlxc.Float32, 2, 2, 32, 48)}
+	byStep := func(x *mlxc.Array) *mlxc.Array { return x.SwapAxes(1, 2) }
+	theirs := func(a arrays) arrays {
+		out, state := mlxc.GatedDeltaUpdate(byStep(a[0]), byStep(a[1]), byStep(a[2]), byStep(a[3].Exp()), byStep(a[4]),
+			mlxc.GatedDeltaConfig{State: a[5].SwapAxes(2, 3)})
+		return arrays{byStep(out), state.SwapAxes(2, 3)}
+	}
+	wantValues, want, err := mlxc.VJP(theirs, args, cotangents)
+	require.NoError(t, err)
+	values, grads, err := mlxc.VJP(gatedDeltaCase{cfg: GatedDeltaRuleConfig{Scale: 1}}.function(GatedDeltaRule), args, cotangents)
+	require.NoError(t, err)
+	for i, x := range append(values, grads...) {
+		closeTo(t, append(wantValues, want...)[i], x)
 	}
 }
 
