@@ -9,8 +9,8 @@ import (
 // GatedDeltaRuleConfig holds the options of [GatedDeltaRule]. The zero value selects one sequence per batch element,
 // states that start at zero, and queries scaled by head_dim^−½.
 type GatedDeltaRuleConfig struct {
-	// Scale multiplies the queries. It must be finite; 0 means head_dim^−½. Models whose queries are scaled already, as
-	// those of mlx-lm, set 1.
+	// Scale multiplies the queries. It must be finite; 0 means head_dim^−½. Models that scale their queries themselves,
+	// as in mlx-lm, set 1.
 	Scale float32
 	// InitialState is the state before the first step of every sequence, [sequences, valueHeads, head_dim, valueDim] of
 	// float32, float16 or bfloat16. There is one sequence for each batch element, or as many as Starts has. nil means
@@ -18,8 +18,8 @@ type GatedDeltaRuleConfig struct {
 	InitialState *mlxc.Array
 	// Starts packs sequences of different lengths one after the other along the length axis of a single batch. Sequence
 	// n has the steps from Starts[n] to Starts[n+1]−1. It may be empty. Starts is int32 with one element more than
-	// there are sequences, and ascends from 0 to the length; nil means no packed sequences. The rules for starts that do
-	// not ascend are those of [AttentionConfig].
+	// there are sequences, and ascends from 0 to the length; nil means no packed sequences. Other starts have the
+	// consequences that [AttentionConfig] describes.
 	Starts *mlxc.Array
 }
 
@@ -45,6 +45,9 @@ type GatedDeltaRuleConfig struct {
 // The kernels process chunks of steps with matrix products. Arithmetic is float32, on NVIDIA GPUs without TF32. All
 // inputs but Starts have a gradient. Gradients have the same bits in every run. Memory is linear in the length, and a
 // gradient keeps only the inputs: the backward pass computes the states again.
+//
+// [mlxc.GatedDeltaUpdate] is MLX's function. Its arrays have the layouts [batch, length, heads, head_dim] and, for
+// states, [batch, heads, valueDim, head_dim], and its gates are the decays themselves.
 func GatedDeltaRule(q, k, v, logDecay, beta *mlxc.Array, c GatedDeltaRuleConfig) (out, state *mlxc.Array) {
 	const op = "ops.GatedDeltaRule"
 	if err := checkGatedDelta(q, k, v, logDecay, beta, c); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -16,7 +17,7 @@ type namedArray struct {
 
 // checkGatedDelta returns an error if the arguments of GatedDeltaRule are invalid.
 func checkGatedDelta(q, k, v, logDecay, beta *mlxc.Array, c GatedDeltaRuleConfig) error {
-	if err := checkDeltaHeads(q, k, v, "[batch, heads, length, head_dim]"); err != nil {
+	if err := checkDeltaHeads(q, k, v, "batch", "heads", "length", "head_dim"); err != nil {
 		return err
 	}
 	if q.Dim(2) != v.Dim(2) {
@@ -46,7 +47,7 @@ func checkGatedDelta(q, k, v, logDecay, beta *mlxc.Array, c GatedDeltaRuleConfig
 
 // checkGatedDeltaStep returns an error if the arguments of GatedDeltaStep are invalid.
 func checkGatedDeltaStep(q, k, v, logDecay, beta, state *mlxc.Array, scale float32) error {
-	if err := checkDeltaHeads(q, k, v, "[batch, heads, head_dim]"); err != nil {
+	if err := checkDeltaHeads(q, k, v, "batch", "heads", "head_dim"); err != nil {
 		return err
 	}
 	if err := checkDeltaGates(v, logDecay, beta); err != nil {
@@ -58,18 +59,15 @@ func checkGatedDeltaStep(q, k, v, logDecay, beta, state *mlxc.Array, scale float
 	return checkDeltaState("state", state, []int{q.Dim(0), v.Dim(1), q.Dim(2), v.Dim(2)})
 }
 
-// checkDeltaHeads returns an error if q, k and v are invalid or do not fit each other. form is the form of their shapes.
-func checkDeltaHeads(q, k, v *mlxc.Array, form string) error {
-	axes := 4
-	if form == "[batch, heads, head_dim]" {
-		axes = 3
-	}
+// checkDeltaHeads returns an error if q, k and v are invalid or do not fit each other.
+func checkDeltaHeads(q, k, v *mlxc.Array, axes ...string) error {
 	for _, o := range []namedArray{{"q", q}, {"k", k}, {"v", v}} {
 		if err := requireArray(o.name, o.array); err != nil {
 			return err
 		}
-		if o.array.NDim() != axes {
-			return fmt.Errorf("%s has the shape %v; it must be %s: use Reshape and Transpose", o.name, o.array.Shape(), form)
+		if o.array.NDim() != len(axes) {
+			return fmt.Errorf("%s has the shape %v; it must be [%s]: use Reshape and Transpose",
+				o.name, o.array.Shape(), strings.Join(axes, ", "))
 		}
 		if err := checkRows(o.name, o.array); err != nil {
 			return err

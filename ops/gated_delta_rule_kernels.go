@@ -25,8 +25,8 @@ func gatedDeltaInputsFrom(list []*mlxc.Array) gatedDeltaInputs {
 	return gatedDeltaInputs{list[0], list[1], list[2], list[3], list[4], list[5], list[6]}
 }
 
-// gatedDeltaArgs holds the inputs as arguments of the kernels, in float32, and what the kernels compute from them for
-// other kernels. gated_delta.h explains the arrays.
+// gatedDeltaArgs holds the inputs as arguments of the kernels, in float32, and the results of kernels that other kernels
+// read. gated_delta.h explains the arrays.
 type gatedDeltaArgs struct {
 	gatedDeltaInputs
 	on             target
@@ -111,7 +111,7 @@ func (a *gatedDeltaArgs) launch(groups, batches int, outputs ...mlxc.Output) cus
 		Grid:        [3]int{groups * a.geometry.threads(), a.v.Dim(1), batches},
 		Threadgroup: [3]int{a.geometry.threads(), 1, 1},
 
-		// The errors of TF32 would exceed those of float16, and the states carry them from chunk to chunk.
+		// TF32 would make larger errors than float16, and the states carry errors from chunk to chunk.
 		ExactProducts: true,
 
 		Template: gatedDeltaTemplate{a.geometry, a.q.Dim(3), a.v.Dim(3)}.args(),

@@ -102,6 +102,28 @@ func TestGatedDeltaRuleOfEveryGeometry(t *testing.T) {
 	}
 }
 
+// MLX's function, whose arrays have other layouts, has the same values and gradients.
+func TestGatedDeltaRuleOfMLX(t *testing.T) {
+	args := append(gatedDeltaOperands(mlxc.Float32, 2, 1, 2, 70, 32, 48), normal(6, mlxc.Float32, 2, 2, 32, 48))
+	cotangents := arrays{normal(7, mlxc.Float32, 2, 2, 70, 48), normal(8, mlxc.Float32, 2, 2, 32, 48)}
+	byStep := func(x *mlxc.Array) *mlxc.Array { return x.SwapAxes(1, 2) }
+	theirs := func(a arrays) arrays {
+		out, state := mlxc.GatedDeltaUpdate(byStep(a[0]), byStep(a[1]), byStep(a[2]), byStep(a[3].Exp()), byStep(a[4]),
+			mlxc.GatedDeltaConfig{State: a[5].SwapAxes(2, 3)})
+		return arrays{byStep(out), state.SwapAxes(2, 3)}
+	}
+	if !mlxtest.Needs(t, "0.32.4", theirs(args)...) {
+		return
+	}
+	wantValues, want, err := mlxc.VJP(theirs, args, cotangents)
+	require.NoError(t, err)
+	values, grads, err := mlxc.VJP(gatedDeltaCase{cfg: GatedDeltaRuleConfig{Scale: 1}}.function(GatedDeltaRule), args, cotangents)
+	require.NoError(t, err)
+	for i, x := range append(values, grads...) {
+		closeTo(t, append(wantValues, want...)[i], x)
+	}
+}
+
 // Steps one by one compute the values of the whole.
 func TestGatedDeltaStep(t *testing.T) {
 	for _, dtype := range gradientDTypes {
