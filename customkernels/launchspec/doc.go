@@ -30,6 +30,7 @@
 //	NAME=DTYPE[SHAPE]      input with the default fill of its dtype
 //	NAME=DTYPE[SHAPE]:FILL input
 //	NAME=DTYPE:NUMBER      input without axes, for a "constant T&"
+//	NAME=sampler[:OPTION,…] state of a sampler argument
 //
 // NAME is the kernel's parameter, DTYPE MLX's name of a dtype, and SHAPE a list of lengths separated by commas. FILL is
 // one of
@@ -42,6 +43,11 @@
 //	ones       1 everywhere
 //	V          the number V everywhere
 //	V,V,…      one number for each element
+//
+// For a texture, DTYPE is a pixel format: r, rg or rgba, then 8unorm, 8snorm, 8uint, 8sint, 16unorm, 16snorm, 16uint,
+// 16sint, 16float, 32uint, 32sint or 32float, or bgra8unorm. SHAPE is [WIDTH], [LAYERS,WIDTH], [HEIGHT,WIDTH],
+// [LAYERS,HEIGHT,WIDTH] or [DEPTH,HEIGHT,WIDTH]. The elements are the components of the pixels. Normalized formats hold
+// numbers from 0 or -1 to 1, and their default fill is uniform. OPTION is one of Metal's, such as filter::linear.
 //
 // VALUES is a number for all elements, one number for each, @FILE, or an expression. FILE lies in the folder of the
 // shader and holds numbers separated by spaces and lines. The expression has Go's syntax, without spaces. It computes

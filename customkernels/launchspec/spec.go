@@ -32,6 +32,8 @@ type Spec struct {
 	Seeds int
 	// ThreadgroupSizes are the numbers of elements of threadgroup arguments, by name.
 	ThreadgroupSizes map[string]int
+	// Samplers are the options of sampler arguments, such as filter::linear, by name.
+	Samplers map[string][]string
 }
 
 // An Input describes the content of an input, or of an in-out buffer before the launch.
@@ -150,6 +152,9 @@ func (s Spec) Options() []sanitizer.Option {
 	var options []sanitizer.Option
 	for name, elements := range s.ThreadgroupSizes {
 		options = append(options, shader.ThreadgroupSize(name, elements))
+	}
+	for name, words := range s.Samplers {
+		options = append(options, shader.Sampler(name, words))
 	}
 	for _, in := range s.Inputs {
 		options = append(options, shader.GivenBuffer(in.Name))

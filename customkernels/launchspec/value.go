@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
@@ -50,6 +51,9 @@ func (s *Spec) set(name, value string) (err error) {
 		return nil
 	}
 	kind, array, ok := strings.Cut(value, ":")
+	if kind == "sampler" {
+		return s.sampler(name, array)
+	}
 	if !ok {
 		kind = ""
 	}
@@ -103,6 +107,22 @@ func (s *Spec) set(name, value string) (err error) {
 	return err
 }
 
+// sampler reads the options of a sampler argument, separated by commas.
+func (s *Spec) sampler(name, options string) error {
+	var words []string
+	if options != "" {
+		words = strings.Split(options, ",")
+	}
+	if err := shader.CheckSampler(words); err != nil {
+		return err
+	}
+	if s.Samplers == nil {
+		s.Samplers = map[string][]string{}
+	}
+	s.Samplers[name] = words
+	return nil
+}
+
 // expect adds the expectation about an output, and returns the rest of its setting.
 func (s *Spec) expect(output, setting string) (rest string, err error) {
 	rest, text, ok := strings.Cut(setting, ":expect=")
@@ -119,7 +139,8 @@ var expressionSyntax = regexp.MustCompile(`^[A-Za-z_(&]([A-Za-z0-9_<>,*&+/()!-]|
 
 func isDType(name string) bool {
 	_, ok := parseDType(name)
-	return ok
+	_, _, format := parseFormat(name)
+	return ok || format
 }
 
 func (s *Spec) addOutput(a Input) {
@@ -190,14 +211,21 @@ func parseArray(value string) (a Input, fill string, err error) {
 		return a, "", errors.New("write DTYPE[SHAPE], such as float32[4,16]")
 	}
 	var ok bool
+	channels := 0 // of a pixel
 	if a.DType, ok = parseDType(m[1]); !ok {
-		return a, "", fmt.Errorf("%q is not a dtype: write one of %v, true, false or an integer",
-			m[1], sanitizer.DTypes())
+		a.DType, channels, ok = parseFormat(m[1])
+	}
+	if !ok {
+		return a, "", fmt.Errorf("%q is not a dtype: write one of %v, true, false or an integer, or for a texture a pixel "+
+			"format such as rgba8unorm, r32float or rg16uint", m[1], sanitizer.DTypes())
 	}
 	if m[4] != "" && m[5] == "" {
 		return a, "", errors.New("the fill after the colon is empty: write one, such as zeros, or remove the colon")
 	}
 	if m[2] == "" {
+		if channels > 0 {
+			return a, "", fmt.Errorf("a texture needs a size: write %s[HEIGHT,WIDTH]", m[1])
+		}
 		return a, m[5], nil
 	}
 	size := 1
@@ -211,6 +239,9 @@ func parseArray(value string) (a Input, fill string, err error) {
 		}
 		size *= n
 		a.Shape = append(a.Shape, n)
+	}
+	if channels > 0 {
+		a.Shape = append(a.Shape, channels)
 	}
 	return a, m[5], nil
 }

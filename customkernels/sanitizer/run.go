@@ -68,17 +68,21 @@ func (k *Kernel) nameOf(name string) string {
 func (s *checkerRun) buffer(name string, inputs []Array) (checker.Buffer, error) {
 	k := s.kernel
 	if i := slices.Index(k.loaded.Source.OutputNames, name); i >= 0 {
+		parsed, output := k.loaded.Source.Outputs[i], s.launch.Outputs[i]
 		b := s.outputBuffer(i)
-		b.Padding = s.padding(k.loaded.Source.Outputs[i].Element, b)
-		if slices.Contains(s.launch.Undefined, k.loaded.Source.Outputs[i].Name) {
+		if parsed.Texture == "" {
+			b.Padding = s.padding(parsed.Element, b)
+		}
+		b = asTexture(b, parsed, output.DType, output.Shape)
+		if slices.Contains(s.launch.Undefined, parsed.Name) {
 			b.Padding = b.Size
 		}
 		return b, nil
 	}
 	if i := slices.Index(k.loaded.Source.InputNames, name); i >= 0 {
 		d := inputs[i].DType
-		return checker.Buffer{Data: inputs[i].bytes(), Size: len(inputs[i].Data), Cell: d.cell(), Element: d.Size()},
-			nil
+		b := checker.Buffer{Data: inputs[i].bytes(), Size: len(inputs[i].Data), Cell: d.cell(), Element: d.Size()}
+		return asTexture(b, k.loaded.Source.Inputs[i], d, inputs[i].Shape), nil
 	}
 	for i, input := range k.loaded.Source.InputNames {
 		shape := inputs[i].Shape

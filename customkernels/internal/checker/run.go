@@ -24,6 +24,8 @@ type Buffer struct {
 	// Padding is the size in bytes of the longest padding within an element. An unwritten range of an output of at most
 	// this size is no finding.
 	Padding int
+	// Texture is set if the buffer holds the pixels of a texture. Element is then the size of a pixel.
+	Texture *Texture
 
 	expected []byte // expected output; nil if unknown
 }

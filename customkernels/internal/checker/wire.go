@@ -11,7 +11,7 @@ import (
 
 const (
 	magic   = 0x4b43474d
-	version = 5
+	version = 6
 )
 
 type launchHeader struct {
@@ -30,6 +30,8 @@ type bufferHeader struct {
 	Cell, Element         uint32
 	Writable, Initialized uint32
 	Padding               uint64
+	Extent                [4]uint32
+	Component, Channels   uint32
 }
 
 type resultHeader struct {
@@ -95,6 +97,12 @@ func writeLaunch(f io.WriterAt, h launchHeader, buffers []Buffer) error {
 		bh := bufferHeader{
 			Size: uint64(b.Size), Offset: place(b.Data), Cell: uint32(b.Cell), Element: uint32(b.Element),
 			Writable: flag(b.Writable), Initialized: flag(b.Data != nil), Padding: uint64(b.Padding),
+		}
+		if t := b.Texture; t != nil {
+			bh.Component, bh.Channels = uint32(t.Component), uint32(t.Channels)
+			for i, n := range t.Extent {
+				bh.Extent[i] = uint32(n)
+			}
 		}
 		if b.expected != nil {
 			bh.Expected = place(b.expected)

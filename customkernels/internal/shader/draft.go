@@ -1,6 +1,7 @@
 package shader
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,6 +40,9 @@ func (f *File) draft(k *msl.Kernel) string {
 			continue
 		}
 		words = append(words, c.Name+"="+draftConstant(c.Type))
+	}
+	for _, s := range k.Samplers {
+		words = append(words, s.Name+"=sampler")
 	}
 	for _, b := range k.Buffers {
 		words = append(words, b.Name+"="+draftBuffer(b, types))
@@ -88,6 +92,9 @@ func draftBuffer(b *msl.Buffer, types map[string]string) string {
 	if t, ok := types[element]; ok {
 		element = t
 	}
+	if b.Texture != "" {
+		return draftTexture(b, element)
+	}
 	dtype, plain := draftDType(element)
 	switch {
 	case b.Space == msl.Constant && b.Reference && plain:
@@ -96,6 +103,19 @@ func draftBuffer(b *msl.Buffer, types map[string]string) string {
 		return dtype + "[4096]:zeros"
 	}
 	return fmt.Sprintf("inout:%s[4096]:zeros", dtype)
+}
+
+// draftTexture returns a texture for an element type: 64 pixels along each axis, and the widest format that fits.
+func draftTexture(b *msl.Buffer, element string) string {
+	formats := map[string]string{
+		"half": "rgba16float", "int": "rgba32sint", "short": "rgba16sint", "uint": "rgba32uint", "ushort": "rgba16uint",
+	}
+	axes := strings.TrimSuffix(strings.Repeat("64,", len(b.Texture.Axes())), ",")
+	text := cmp.Or(formats[strings.TrimPrefix(element, "metal::")], "rgba32float") + "[" + axes + "]:zeros"
+	if b.Writable() {
+		return "inout:" + text
+	}
+	return text
 }
 
 // draftDType returns the dtype of a buffer's elements: of one lane of a vector, and uint32 for a structure. plain is

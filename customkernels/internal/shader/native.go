@@ -79,6 +79,12 @@ func (f *File) nativeKernel(name string, options []Option) (*Kernel, error) {
 			return nil, unsized(parsed, a.Name)
 		}
 	}
+	for _, s := range parsed.Samplers {
+		if _, ok := values.Samplers[s.Name]; !ok {
+			return nil, kernelError(parsed, fmt.Errorf("the sampler argument %s has no state: give it one as %[1]s=sampler or "+
+				"%[1]s=sampler:filter::linear,address::repeat in a launch description", s.Name))
+		}
+	}
 	k := &Kernel{
 		Name: own.HostName, File: f.name, Parsed: &own,
 		Native: &native{arguments != nil, arguments, values},
@@ -137,7 +143,7 @@ func (k *Kernel) Text(arguments []string) (string, error) {
 // Host translates the text of a launch for the checker.
 func (k *Kernel) Host(text string, conditionals ...int) (*translate.HostSource, error) {
 	if k.Native != nil {
-		return translate.HostNative(text, k.Native.values.Sizes, conditionals...)
+		return translate.HostNative(text, k.Native.values, conditionals...)
 	}
 	return translate.Host(text, conditionals...)
 }

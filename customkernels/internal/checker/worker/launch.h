@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "schedule.h"
+#include "texture.h"
 #include "undefined.h"
 
 extern "C" {
@@ -156,10 +157,13 @@ static void lay_out() {
   now.slot_count = header.buffers + variable_count;
   const buffer_header* b = buffer_headers();
   for (uint32_t i = 0; i < header.buffers; ++i) {
-    make_slot(i, b[i].size, b[i].cell, b[i].element, device, b[i].writable != 0);
+    const bool pixels = b[i].component != 0;
+    make_slot(i, b[i].size, b[i].cell, b[i].element, pixels ? texture : device, b[i].writable != 0);
     slot& s = now.slots[i];
     s.initialized = b[i].initialized != 0;
     bound[i] = reinterpret_cast<void*>(s.start);
+    textures[i] = {i, {}, b[i].component, b[i].channels};
+    memcpy(textures[i].extent, b[i].extent, sizeof b[i].extent);
     make_shadow(s);
     if (s.size == 0) {
       continue;
@@ -270,7 +274,8 @@ static void run_group(uint32_t group) {
   now.group = group;
   now.thread_count = size[0] * size[1] * size[2];
   now.simdgroup_count = (now.thread_count + simd_width - 1) / simd_width;
-  now.phase[0] = now.phase[1] = now.any = 0;
+  memset(now.phase, 0, sizeof now.phase);
+  now.any = 0;
   now.diverged = false;
   order_by_schedule(order, now.thread_count);
   memset(can_run, 0, sizeof can_run);
@@ -283,6 +288,7 @@ static void run_group(uint32_t group) {
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     place_of[order[i]] = uint16_t(i);
     now.threads[i].segment = none;
+    now.threads[i].fenced = 0;
   }
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     make_runnable(i);

@@ -7,7 +7,7 @@
 namespace checker {
 
 constexpr uint32_t magic = 0x4b43474d;
-constexpr uint32_t version = 5;
+constexpr uint32_t version = 6;
 
 // The descriptors of the two files.
 constexpr int launch_file = 3, result_file = 4;
@@ -32,6 +32,8 @@ struct buffer_header {
   uint32_t cell, element;
   uint32_t writable, initialized;
   uint64_t padding;  // an unwritten range of at most this size may be padding
+  uint32_t extent[4];            // of a texture: width, height, depth, layers
+  uint32_t component, channels;  // of its pixels; component is 0 for a buffer
 };
 
 // ---- the result: this, the slots, the findings, the outputs ----
@@ -81,6 +83,7 @@ enum kind : uint32_t {
   out_of_own,
   overflow,
   write_after_read,
+  texture_bounds,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;
