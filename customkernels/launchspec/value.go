@@ -99,7 +99,7 @@ func (s *Spec) set(name, value string) (err error) {
 		return nil
 	}
 	in, err := parseInput(name, value)
-	if err != nil && expressionSyntax.MatchString(value) && !isDType(kind) {
+	if word, _, _ := strings.Cut(value, ":"); err != nil && expressionSyntax.MatchString(value) && !isDType(word) {
 		s.Launch.Template = append(s.Launch.Template, sanitizer.TemplateArg{Name: name, Value: sanitizer.Expression(value)})
 		return nil
 	}

@@ -96,13 +96,13 @@ func (s *checkerRun) texture(slot int) *checker.Texture {
 // pixelName returns the name of a pixel for messages, such as image(3, 2). A layer has the word layer before it.
 func pixelName(name string, t *checker.Texture, x, y, z, layer int) string {
 	text := fmt.Sprintf("%s(%d", name, x)
-	if t.Extent[1] > 1 || y > 0 {
+	if t.Extent[1] > 1 || y != 0 {
 		text += fmt.Sprintf(", %d", y)
 	}
-	if t.Extent[2] > 1 || z > 0 {
+	if t.Extent[2] > 1 || z != 0 {
 		text += fmt.Sprintf(", %d", z)
 	}
-	if t.Extent[3] > 1 || layer > 0 {
+	if t.Extent[3] > 1 || layer != 0 {
 		text += fmt.Sprintf(", layer %d", layer)
 	}
 	return text + ")"

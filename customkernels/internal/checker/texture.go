@@ -26,7 +26,7 @@ const (
 	Float32
 )
 
-// PixelAt returns the place of the pixel of a TextureBounds finding.
+// PixelAt returns the place of the pixel of a TextureBounds finding. Large unsigned coordinates are negative.
 func (f Finding) PixelAt() (x, y, z, layer int) {
-	return int(uint32(f.Offset)), int(uint32(f.Offset >> 32)), int(uint32(f.Address)), int(f.Address >> 32)
+	return int(int32(f.Offset)), int(int32(f.Offset >> 32)), int(int32(f.Address)), int(int32(f.Address >> 32))
 }

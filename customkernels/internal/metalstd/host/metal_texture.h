@@ -52,32 +52,36 @@ MLXG_INLINE mlxg::texel texel_of(const vec<T, 4>& color) {
 }
 
 // Returns lane i of a coordinate, and 0 for an axis that the texture does not have.
-template <class To, class C>
-MLXG_INLINE To axis(const C& c, int i) {
-  if constexpr (lanes<C> == 1) {
-    return i == 0 ? To(c) : To(0);
-  } else {
-    const vec<To, lanes<C>> all(c);
-    return i < lanes<C> ? all.data[i] : To(0);
-  }
+template <class T>
+MLXG_INLINE T axis(T c, int i) {
+  return i == 0 ? c : 0;
 }
-template <class C>
-MLXG_INLINE mlxg::pixel pixel_of(const C& c, uint layer, uint lod) {
-  return {axis<uint>(c, 0), axis<uint>(c, 1), axis<uint>(c, 2), layer, lod};
-}
-template <class C, class O>
-MLXG_INLINE mlxg::sample_point point_of(const C& c, uint layer, float lod, const O& offset) {
-  return {
-      {axis<float>(c, 0), axis<float>(c, 1), axis<float>(c, 2)},
-      {axis<int>(offset, 0), axis<int>(offset, 1), axis<int>(offset, 2)},
-      layer,
-      lod,
-      uint32_t(lanes<C>)};
+template <class T, int n>
+MLXG_INLINE T axis(const vec<T, n>& c, int i) {
+  return i < n ? c.data[i] : 0;
 }
 
-// What all textures have in common. T is the type of a component.
-template <class T, access A>
+// The types of coordinates with n lanes.
+template <int n>
+struct coordinate {
+  using whole = vec<uint, n>;
+  using real = vec<float, n>;
+  using offset = vec<int, n>;
+};
+template <>
+struct coordinate<1> {
+  using whole = uint;
+  using real = float;
+  using offset = int;
+};
+// Metal converts a scalar to a vector.
+template <class C, int n>
+constexpr bool is_coordinate = lanes<C> == n || lanes<C> == 1;
+
+// What all textures have in common. T is the type of a component. A pixel has n coordinates.
+template <class T, access A, int n>
 struct texture_of {
+  using at = coordinate<n>;
   const mlxg::texture* mlxg_texture;
 
   static constexpr bool can_read = A != access::write;
@@ -97,88 +101,74 @@ struct texture_of {
   }
 
  protected:
-  template <class C>
-  MLXG_INLINE vec<T, 4> read_at(const C& c, uint layer, uint lod) const {
-    const mlxg::pixel p = pixel_of(c, layer, lod);
+  MLXG_INLINE vec<T, 4> read_at(typename at::whole c, uint layer, uint lod) const {
+    const mlxg::pixel p{axis(c, 0), axis(c, 1), axis(c, 2), layer, lod};
     return color_of<T>(mlxg_texture_read(mlxg_texture, &p));
   }
-  template <class C>
-  MLXG_INLINE void write_at(const vec<T, 4>& color, const C& c, uint layer, uint lod) const {
-    const mlxg::pixel p = pixel_of(c, layer, lod);
+  MLXG_INLINE void write_at(const vec<T, 4>& color, typename at::whole c, uint layer, uint lod) const {
+    const mlxg::pixel p{axis(c, 0), axis(c, 1), axis(c, 2), layer, lod};
     mlxg_texture_write(mlxg_texture, &p, texel_of(color));
   }
-  template <class C, class O>
-  MLXG_INLINE vec<T, 4> sample_at(const sampler& s, const C& c, uint layer, float lod, const O& offset) const {
-    const mlxg::sample_point p = point_of(c, layer, lod, offset);
+  MLXG_INLINE vec<T, 4> sample_at(
+      const sampler& s, typename at::real c, uint layer, float lod, typename at::offset o) const {
+    const mlxg::sample_point p{
+        {axis(c, 0), axis(c, 1), axis(c, 2)}, {axis(o, 0), axis(o, 1), axis(o, 2)}, layer, lod, n};
     return color_of<T>(mlxg_texture_sample(mlxg_texture, &s.mlxg_state, &p));
   }
 };
 
-template <int n>
-struct coordinate {
-  using whole = vec<uint, n>;
-  using real = vec<float, n>;
-  using offset = vec<int, n>;
-};
-template <>
-struct coordinate<1> {
-  using whole = uint;
-  using real = float;
-  using offset = int;
-};
-
-// A texture whose pixels have n coordinates. Any type with n lanes is a coordinate.
+// A texture without layers.
 template <class T, access A, int n>
-struct plain_texture : texture_of<T, A> {
-  using at = coordinate<n>;
+struct plain_texture : texture_of<T, A, n> {
+  using typename texture_of<T, A, n>::at;
   template <class C = typename at::whole>
-    requires(lanes<C> == n && plain_texture::can_read)
+    requires(is_coordinate<C, n> && plain_texture::can_read)
   MLXG_INLINE vec<T, 4> read(C c, uint lod = 0) const {
-    return this->read_at(c, 0, lod);
+    return this->read_at(typename at::whole(c), 0, lod);
   }
   template <class C = typename at::whole>
-    requires(lanes<C> == n && plain_texture::can_write)
+    requires(is_coordinate<C, n> && plain_texture::can_write)
   MLXG_INLINE void write(vec<T, 4> color, C c, uint lod = 0) const {
-    this->write_at(color, c, 0, lod);
+    this->write_at(color, typename at::whole(c), 0, lod);
   }
   template <class C = typename at::real>
-    requires(lanes<C> == n && plain_texture::can_sample)
+    requires(is_coordinate<C, n> && plain_texture::can_sample)
   MLXG_INLINE vec<T, 4> sample(sampler s, C c, typename at::offset offset = 0) const {
-    return this->sample_at(s, c, 0, 0, offset);
+    return this->sample_at(s, typename at::real(c), 0, 0, offset);
   }
   template <class C = typename at::real, class Lod>
-    requires(lanes<C> == n && plain_texture::can_sample && lanes<Lod> == 0)
+    requires(is_coordinate<C, n> && plain_texture::can_sample && lanes<Lod> == 0)
   MLXG_INLINE vec<T, 4> sample(sampler s, C c, Lod lod, typename at::offset offset = 0) const {
-    return this->sample_at(s, c, 0, lod.mlxg_lod, offset);
+    return this->sample_at(s, typename at::real(c), 0, lod.mlxg_lod, offset);
   }
 };
 
-// An array of such textures.
+// An array of textures.
 template <class T, access A, int n>
-struct texture_array : texture_of<T, A> {
-  using at = coordinate<n>;
+struct texture_array : texture_of<T, A, n> {
+  using typename texture_of<T, A, n>::at;
   MLXG_INLINE uint get_array_size() const {
     return mlxg_texture_extent(this->mlxg_texture, 3);
   }
   template <class C = typename at::whole>
-    requires(lanes<C> == n && texture_array::can_read)
+    requires(is_coordinate<C, n> && texture_array::can_read)
   MLXG_INLINE vec<T, 4> read(C c, uint layer, uint lod = 0) const {
-    return this->read_at(c, layer, lod);
+    return this->read_at(typename at::whole(c), layer, lod);
   }
   template <class C = typename at::whole>
-    requires(lanes<C> == n && texture_array::can_write)
+    requires(is_coordinate<C, n> && texture_array::can_write)
   MLXG_INLINE void write(vec<T, 4> color, C c, uint layer, uint lod = 0) const {
-    this->write_at(color, c, layer, lod);
+    this->write_at(color, typename at::whole(c), layer, lod);
   }
   template <class C = typename at::real>
-    requires(lanes<C> == n && texture_array::can_sample)
+    requires(is_coordinate<C, n> && texture_array::can_sample)
   MLXG_INLINE vec<T, 4> sample(sampler s, C c, uint layer, typename at::offset offset = 0) const {
-    return this->sample_at(s, c, layer, 0, offset);
+    return this->sample_at(s, typename at::real(c), layer, 0, offset);
   }
   template <class C = typename at::real, class Lod>
-    requires(lanes<C> == n && texture_array::can_sample && lanes<Lod> == 0)
+    requires(is_coordinate<C, n> && texture_array::can_sample && lanes<Lod> == 0)
   MLXG_INLINE vec<T, 4> sample(sampler s, C c, uint layer, Lod lod, typename at::offset offset = 0) const {
-    return this->sample_at(s, c, layer, lod.mlxg_lod, offset);
+    return this->sample_at(s, typename at::real(c), layer, lod.mlxg_lod, offset);
   }
 };
 
@@ -208,11 +198,7 @@ MLXG_TEXTURE(texture3d, plain_texture, 3) {
 
 // The checker gives every texture of a launch.
 template <class T, access A, int n>
-MLXG_INLINE bool is_null_texture(const detail::plain_texture<T, A, n>&) {
-  return false;
-}
-template <class T, access A, int n>
-MLXG_INLINE bool is_null_texture(const detail::texture_array<T, A, n>&) {
+MLXG_INLINE bool is_null_texture(const detail::texture_of<T, A, n>&) {
   return false;
 }
 
