@@ -192,7 +192,7 @@ kernel void wrong(texture1d<float, access::write> x, uint i [[thread_position_in
 		"reads x(0), which it wrote at line 11, and Metal makes the write visible to the read only after a fence: call x.fence()",
 		"reads x(1), which thread [1 0 0] of group [0 0 0] writes at line 16, and the flags of the barrier between them omit " +
 			"this memory: add mem_flags::mem_texture",
-		"writes x(0, 0), which thread [0 0 0] of group [0 0 0] writes at line 24, and threadgroups run in no order",
+		"writes x(0), which thread [0 0 0] of group [0 0 0] writes at line 24, and threadgroups run in no order",
 		"no thread writes x(1, 1), the first of 1 of 4 elements", "reads x(0), which no thread has written",
 		"x[3] is 1, and 2 is expected",
 	} {

@@ -109,11 +109,8 @@ func (s *Spec) set(name, value string) (err error) {
 
 // sampler reads the options of a sampler argument, separated by commas.
 func (s *Spec) sampler(name, options string) error {
-	var words []string
-	if options != "" {
-		words = strings.Split(options, ",")
-	}
-	if err := shader.CheckSampler(words); err != nil {
+	words, err := samplerWords(options)
+	if err != nil {
 		return err
 	}
 	if s.Samplers == nil {
@@ -121,6 +118,14 @@ func (s *Spec) sampler(name, options string) error {
 	}
 	s.Samplers[name] = words
 	return nil
+}
+
+func samplerWords(options string) ([]string, error) {
+	if options == "" {
+		return nil, nil
+	}
+	words := strings.Split(options, ",")
+	return words, shader.CheckSampler(words)
 }
 
 // expect adds the expectation about an output, and returns the rest of its setting.

@@ -224,6 +224,9 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 	if w.Slot >= len(s.buffers) {
 		flag = "mem_threadgroup"
 	}
+	if name := s.fieldAt(w.Slot, w.Offset); name != "" {
+		element = name
+	}
 	texture := s.texture(w.Slot)
 	if texture != nil {
 		flag = "mem_texture"

@@ -49,6 +49,13 @@ func (k *Kernel) newRun(l Launch, inputs []Array) (*checkerRun, error) {
 		s.buffers = append(s.buffers, buffer)
 		s.names = append(s.names, k.nameOf(b.Name))
 	}
+	for _, p := range k.loaded.Pointers() {
+		b := &s.buffers[slices.Index(s.names, p.Buffer)]
+		if b.Data == nil || p.Offset+8 > len(b.Data) {
+			return nil, fmt.Errorf("the buffer %s holds pointers and has %d bytes of content: give all its fields", p.Buffer, len(b.Data))
+		}
+		b.Pointers = append(b.Pointers, checker.Pointer{Offset: p.Offset, To: slices.Index(s.names, p.To)})
+	}
 	return s, nil
 }
 

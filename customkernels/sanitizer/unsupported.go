@@ -17,6 +17,9 @@ func (k *Kernel) UnsupportedByMLX(l Launch, inputs ...Array) string {
 	if slices.ContainsFunc(k.loaded.Parsed.Buffers, func(b *msl.Buffer) bool { return b.Texture != "" }) {
 		add("the kernel has textures, and MLX's custom kernels have none: pass the pixels as a buffer")
 	}
+	if len(k.loaded.Pointers()) > 0 {
+		add("the kernel has an argument buffer, and MLX's custom kernels have none: declare an argument for each pointer")
+	}
 	for _, b := range k.loaded.Parsed.Buffers {
 		if b.Coherent {
 			add("the buffer %s is coherent, and MLX's signature cannot declare that: let a second launch read the "+

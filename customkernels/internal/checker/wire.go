@@ -32,6 +32,13 @@ type bufferHeader struct {
 	Padding               uint64
 	Extent                [4]uint32
 	Component, Channels   uint32
+	Pointers              uint64
+	PointerCount          uint64
+}
+
+type pointerField struct {
+	Offset     uint64
+	To, Unused uint32
 }
 
 type resultHeader struct {
@@ -103,6 +110,15 @@ func writeLaunch(f io.WriterAt, h launchHeader, buffers []Buffer) error {
 			for i, n := range t.Extent {
 				bh.Extent[i] = uint32(n)
 			}
+		}
+		if len(b.Pointers) > 0 {
+			var table bytes.Buffer
+			for _, p := range b.Pointers {
+				if err := binary.Write(&table, binary.NativeEndian, pointerField{Offset: uint64(p.Offset), To: uint32(p.To)}); err != nil {
+					return err
+				}
+			}
+			bh.Pointers, bh.PointerCount = place(table.Bytes()), uint64(len(b.Pointers))
 		}
 		if b.expected != nil {
 			bh.Expected = place(b.expected)

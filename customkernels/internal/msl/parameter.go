@@ -148,7 +148,7 @@ func (p *parser) unusedName(k *Kernel, name int) error {
 }
 
 // element returns an element type as written, with single spaces.
-func (p *parser) element(words []int) string {
+func (p *Structure) element(words []int) string {
 	var b strings.Builder
 	for n, w := range words {
 		t := p.Tokens[w]

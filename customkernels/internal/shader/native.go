@@ -52,6 +52,7 @@ type native struct {
 	instance  bool     // the launch names an explicit instantiation
 	arguments []string // of the instantiation
 	values    translate.Values
+	pointers  []Pointer
 }
 
 // nativeKernel is [File.Kernel] for a native file.
@@ -85,9 +86,13 @@ func (f *File) nativeKernel(name string, options []Option) (*Kernel, error) {
 				"%[1]s=sampler:filter::linear,address::repeat in a launch description", s.Name))
 		}
 	}
+	pointers, err := structures(&own, &values)
+	if err != nil {
+		return nil, kernelError(parsed, err)
+	}
 	k := &Kernel{
 		Name: own.HostName, File: f.name, Parsed: &own,
-		Native: &native{arguments != nil, arguments, values},
+		Native: &native{arguments != nil, arguments, values, pointers},
 	}
 	if k.Native.instance {
 		k.Name = name
@@ -100,6 +105,14 @@ func (f *File) nativeKernel(name string, options []Option) (*Kernel, error) {
 		k.Source.OutputNames = append(k.Source.OutputNames, b.Name)
 	}
 	return k, nil
+}
+
+// Pointers returns the fields of the launch's structures that hold addresses.
+func (k *Kernel) Pointers() []Pointer {
+	if k.Native == nil {
+		return nil
+	}
+	return k.Native.pointers
 }
 
 // Arguments returns the template arguments of a native kernel: those of its instantiation, or the given ones by name. A

@@ -11,20 +11,24 @@ import (
 
 var addressModes = []string{"clamp_to_edge", "clamp_to_zero", "clamp_to_border", "repeat", "mirrored_repeat"}
 
-// samplerOptions holds the values of each option of a sampler, in Metal's words.
-var samplerOptions = []struct {
+// samplerOption is an option of a sampler in Metal's words. The index of a value is the number that bytes of
+// sampler_state, in host/mlxg_texture.h, hold.
+type samplerOption struct {
 	name   string
 	values []string
-}{
-	{"coord", []string{"normalized", "pixel"}},
-	{"filter", []string{"nearest", "linear"}},
-	{"mag_filter", []string{"nearest", "linear"}},
-	{"min_filter", []string{"nearest", "linear"}},
-	{"address", addressModes},
-	{"s_address", addressModes},
-	{"t_address", addressModes},
-	{"r_address", addressModes},
-	{"border_color", []string{"transparent_black", "opaque_black", "opaque_white"}},
+	bytes  []int
+}
+
+var samplerOptions = []samplerOption{
+	{"coord", []string{"normalized", "pixel"}, []int{0}},
+	{"filter", []string{"nearest", "linear"}, []int{1, 2}},
+	{"mag_filter", []string{"nearest", "linear"}, []int{1}},
+	{"min_filter", []string{"nearest", "linear"}, []int{2}},
+	{"address", addressModes, []int{3, 4, 5}},
+	{"s_address", addressModes, []int{3}},
+	{"t_address", addressModes, []int{4}},
+	{"r_address", addressModes, []int{5}},
+	{"border_color", []string{"transparent_black", "opaque_black", "opaque_white"}, []int{6}},
 }
 
 // CheckSampler returns an error if a word is no option of a sampler, such as filter::linear.
@@ -46,6 +50,19 @@ func CheckSampler(words []string) error {
 		}
 	}
 	return nil
+}
+
+// SamplerState returns the options of [CheckSampler] as metalstd's sampler_state.
+func SamplerState(words []string) []byte {
+	state := make([]byte, 8)
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "::")
+		i := slices.IndexFunc(samplerOptions, func(o samplerOption) bool { return o.name == name })
+		for _, at := range samplerOptions[i].bytes {
+			state[at] = byte(slices.Index(samplerOptions[i].values, value))
+		}
+	}
+	return state
 }
 
 // Sampler sets the state of a sampler argument. words are options such as filter::linear.

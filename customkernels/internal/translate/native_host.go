@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,6 +29,7 @@ func HostNative(text string, values Values, conditionals ...int) (*HostSource, e
 	if out.Buffers, err = hostBuffers(kernel); err != nil {
 		return nil, err
 	}
+	out.Buffers = append(out.Buffers, values.Indirect...)
 	ending, scope, _ := h.wrap()
 	header := metalstd.NativeHeader
 	switch {
@@ -45,6 +47,7 @@ func HostNative(text string, values Values, conditionals ...int) (*HostSource, e
 	}
 	b.WriteString("static void mlxg_call(void* const* buffers, const mlxg::thread_position& p) {\n  " +
 		"(void)buffers; (void)p;\n")
+	b.WriteString(layoutChecks(values.Layouts))
 	b.WriteString("  " + kernelCall(kernel, arguments, nativeArguments(kernel, values, h.variables), "") + ";\n}\n")
 	b.WriteString(strings.Repeat("}", len(kernel.Namespaces)) + ending)
 	path := strings.Join(append(named([]string{scope}), append(named(kernel.Namespaces), "mlxg_call")...), "::")
@@ -71,6 +74,19 @@ func renumber(k *msl.Kernel) {
 	for i, b := range buffers {
 		b.Slot = i
 	}
+}
+
+// layoutChecks returns assertions that the compiler lays out structures like package msl.
+func layoutChecks(layouts map[string]*msl.Layout) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(layouts)) {
+		layout := layouts[name]
+		fmt.Fprintf(&b, "  static_assert(sizeof(%s) == %d, \"size of a structure\");\n", name, layout.Size)
+		for _, f := range layout.Fields {
+			fmt.Fprintf(&b, "  static_assert(__builtin_offsetof(%s, %s) == %d, \"place of a field\");\n", name, f.Name, f.Offset)
+		}
+	}
+	return b.String()
 }
 
 // nativeArguments returns the arguments of the kernel's call. Each converts to the type of its parameter, which may

@@ -119,6 +119,17 @@ static void map_input(const slot& s, uint64_t offset) {
   }
 }
 
+// Stores the addresses of buffers and textures in the structures of a buffer.
+static void place_pointers(uint32_t i) {
+  const buffer_header& b = buffer_headers()[i];
+  const auto* fields = reinterpret_cast<const pointer_field*>(file + b.pointers);
+  for (uint64_t p = 0; p < b.pointer_count; ++p) {
+    const uint32_t to = fields[p].to;
+    const void* address = buffer_headers()[to].component ? static_cast<const void*>(&textures[to]) : bound[to];
+    memcpy(static_cast<char*>(bound[i]) + fields[p].offset, &address, sizeof address);
+  }
+}
+
 static void make_shadow(slot& s) {
   const uint64_t cells = (s.size >> s.shift) + 1;
   s.read_cells = static_cast<uint64_t*>(map((cells / 64 + 1) * 8));
@@ -172,6 +183,11 @@ static void lay_out() {
       populate(bound[i], s.size);
     } else if (s.initialized) {
       map_input(s, b[i].offset);
+    }
+  }
+  for (uint32_t i = 0; i < header.buffers; ++i) {
+    if (!now.slots[i].writable) {
+      place_pointers(i);
     }
   }
   for (uint32_t v = 0; v < variable_count; ++v) {
@@ -344,6 +360,7 @@ static void run_schedule(uint32_t schedule) {
     }
     if (s.initialized) {
       memcpy(bound[i], file + buffer_headers()[i].offset, s.size);
+      place_pointers(i);
     } else {
       memset(bound[i], poison, s.size);
     }

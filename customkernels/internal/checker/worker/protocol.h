@@ -34,6 +34,14 @@ struct buffer_header {
   uint64_t padding;  // an unwritten range of at most this size may be padding
   uint32_t extent[4];            // of a texture: width, height, depth, layers
   uint32_t component, channels;  // of its pixels; component is 0 for a buffer
+  uint64_t pointers;             // offset in the file of the pointers within the buffer
+  uint64_t pointer_count;
+};
+
+// A place in a buffer that holds the address of another buffer or a texture.
+struct pointer_field {
+  uint64_t offset;
+  uint32_t to, unused;
 };
 
 // ---- the result: this, the slots, the findings, the outputs ----
