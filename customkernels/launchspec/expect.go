@@ -201,7 +201,7 @@ func (e evaluator) name(name string) (number, error) {
 	if b, ok := e.buffers[name]; ok && len(b.values) == 1 {
 		return b.at(0), nil
 	}
-	return number{}, fmt.Errorf("%s is neither i, a variable of a reduction, nor an input with one element", name)
+	return number{}, fmt.Errorf("%s is neither i, a variable of a reduction, nor an input or field with one element", name)
 }
 
 // nameOf returns the name of an input or a field, such as x or params.rows, or "" for another expression.
