@@ -163,7 +163,9 @@ func (e evaluator) value(x ast.Expr) (number, error) {
 	case *ast.Ident:
 		return e.name(x.Name)
 	case *ast.SelectorExpr:
-		return e.name(nameOf(x))
+		if name := nameOf(x); name != "" {
+			return e.name(name)
+		}
 	case *ast.IndexExpr:
 		return e.element(x)
 	case *ast.UnaryExpr:
@@ -212,6 +214,10 @@ func nameOf(x ast.Expr) string {
 	case *ast.SelectorExpr:
 		if outer := nameOf(x.X); outer != "" {
 			return outer + "." + x.Sel.Name
+		}
+	case *ast.IndexExpr: // an array of structures, such as params.parts[0].low
+		if index, ok := x.Index.(*ast.BasicLit); ok && nameOf(x.X) != "" {
+			return nameOf(x.X) + "[" + index.Value + "]"
 		}
 	}
 	return ""

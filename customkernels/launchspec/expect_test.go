@@ -80,7 +80,7 @@ func TestWrongExpectations(t *testing.T) {
 		"\"a\"":               "is not a number",
 		"x[0:1]":              "write an expression of numbers",
 		"p.scale":             "p.scale is neither i",
-		"x[0].y":              "is neither i",
+		"f(x).y":              "write an expression of numbers",
 	} {
 		_, err := scaleArguments(t, oneLaunch(t, scaleLaunch+text))
 		require.ErrorContains(t, err, part, text)

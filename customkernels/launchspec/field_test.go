@@ -20,7 +20,7 @@ struct node { device node* next; atomic_uint count; uint sum; };
 
 func TestStructuresByFields(t *testing.T) {
 	requireClean(t, structures+`
-// launch: plain grid=4 threadgroup=4 y=out:float32[4]:expect=p.rows+p.scale*2+p.table[i]+7+300-3+0.25:within=1e-6
+// launch: plain grid=4 threadgroup=4 y=out:float32[4]:expect=p.rows+p.scale*2+p.table[i]+p.parts[0].low+p.parts[1].v[2]-3+0.25:within=1e-6
 //   with: p.rows=4294967295 p.scale=0.5 p.parts[0].low=7 p.parts[0].v=1,2,3 p.parts[1].low=9 p.parts[1].v=100,200,300
 //   with: p.table=-5,0,5,10 p.flag=true p.m=1 p.c=-3 p.h=0,0.5,1,0.25
 kernel void plain(constant params& p, device float* y, uint i [[thread_position_in_grid]]) {
@@ -85,25 +85,25 @@ kernel void indirect(constant node& n, constant images& i, device const uint* z)
 	require.NoError(t, err)
 	const images = " i.from=t i.to=u i.s=sampler t=r32float[1,1] u=undefined:r32float[1,1] z=uint32[1] "
 	for text, part := range map[string]string{
-		"plain y=out:float32[1]":                                "the input p is missing",
-		"plain y=out:float32[1] p.low=1":                        "give each field of p: p.v (float3) is missing",
-		"plain y=out:float32[1] p.low=1 p.v=0 p.high=2":         "p has no field high: its fields are low (ushort), v (float3)",
-		"plain y=out:float32[1] p.low=1 p.v=0 p.v.x=2":          "p has no field v.x",
-		"plain y=out:float32[1] p.low=1 p.v=y":                  "the field p.v is a float3: give its value instead of the name y",
-		"plain y=out:float32[1] p.low=65536 p.v=0":              "the field p.low is a ushort: 65536 does not fit uint16: write an integer from 0 to 65535",
-		"plain y=out:float32[1] p.low=0.5 p.v=0":                "the field p.low is a ushort: 0.5 does not fit uint16",
-		"plain y=out:float32[1] p.low=1 p.v=1,2":                "the field p.v is a float3: 2 values for 3 elements",
-		"plain y=out:float32[1] p.low= p.v=1":                   "its value is empty: write a number",
-		"plain y=out:float32[1] p.low=1 p.v=1 p=uint32[8]":      "p is given as an array and by fields: keep one",
-		"plain y=out:float32[1] q.low=1":                        "there is no buffer q to describe by fields",
-		"plain y.a=1":                                           "the fields of y: float is not a structure with fields",
-		"image y=out:float32[1] t.a=1":                          "t is a texture, which has no fields",
-		"unknown y=out:float32[1] p.a=1":                        `the fields of p: either is a structure with "union"`,
-		"number y=out:float32[1] p.a=1":                         "int is not a structure with fields",
-		"indirect n.next=5 n.count=1 n.sum=2" + images:          `the field n.next is a device node*: "5" is no name: write the name of a buffer or texture`,
-		"indirect n.next=t n.count=1 n.sum=2" + images:          "is a device node*, and t is a texture2d",
-		"indirect n.next=z n.count=1 n.sum=2" + images:          "the kernel writes through n.next, and only reads the argument z",
-		"indirect n.next=q n.count=1 n.sum=2" + images:          "the output q is missing: add q=out:DTYPE[SHAPE]",
+		"plain y=out:float32[1]":                                   "the input p is missing",
+		"plain y=out:float32[1] p.low=1":                           "give each field of p: p.v (float3) is missing",
+		"plain y=out:float32[1] p.low=1 p.v=0 p.high=2":            "p has no field high: its fields are low (ushort), v (float3)",
+		"plain y=out:float32[1] p.low=1 p.v=0 p.v.x=2":             "p has no field v.x",
+		"plain y=out:float32[1] p.low=1 p.v=y":                     "the field p.v is a float3: give its value instead of the name y",
+		"plain y=out:float32[1] p.low=65536 p.v=0":                 "the field p.low is a ushort: 65536 does not fit uint16: write an integer from 0 to 65535",
+		"plain y=out:float32[1] p.low=0.5 p.v=0":                   "the field p.low is a ushort: 0.5 does not fit uint16",
+		"plain y=out:float32[1] p.low=1 p.v=1,2":                   "the field p.v is a float3: 2 values for 3 elements",
+		"plain y=out:float32[1] p.low= p.v=1":                      "its value is empty: write a number",
+		"plain y=out:float32[1] p.low=1 p.v=1 p=uint32[8]":         "p is given as an array and by fields: keep one",
+		"plain y=out:float32[1] q.low=1":                           "there is no buffer q to describe by fields",
+		"plain y.a=1":                                              "the fields of y: float is not a structure with fields",
+		"image y=out:float32[1] t.a=1":                             "t is a texture, which has no fields",
+		"unknown y=out:float32[1] p.a=1":                           `the fields of p: either is a structure with "union"`,
+		"number y=out:float32[1] p.a=1":                            "int is not a structure with fields",
+		"indirect n.next=5 n.count=1 n.sum=2" + images:             `the field n.next is a device node*: "5" is no name: write the name of a buffer or texture`,
+		"indirect n.next=t n.count=1 n.sum=2" + images:             "is a device node*, and t is a texture2d",
+		"indirect n.next=z n.count=1 n.sum=2" + images:             "the kernel writes through n.next, and only reads the argument z",
+		"indirect n.next=q n.count=1 n.sum=2" + images:             "the output q is missing: add q=out:DTYPE[SHAPE]",
 		"indirect n.next=q n.count=1 n.sum=2 q=uint32[3]" + images: "the kernel writes q",
 		"indirect n.next=q n.count=1 n.sum=2 q=out:uint32[9] i.from=t i.to=u i.s=linear t=r32float[1,1] u=undefined:r32float[1,1] z=uint32[1]": "the field i.s is a sampler: give its value instead of the name linear",
 		"indirect n.next=q n.count=1 n.sum=2 q=out:uint32[9] i.from=t i.to=u i.s=1 t=r32float[1,1] u=undefined:r32float[1,1] z=uint32[1]":      `"1" is no state of a sampler`,

@@ -125,10 +125,14 @@ func parseDescription(words []string) ([]Spec, error) {
 		if !isName(name) && !isField {
 			return nil, fmt.Errorf("%q is not the name of a parameter: write NAME=VALUE", name)
 		}
-		if seen[name] {
+		once := name
+		if slices.Contains(settings, name) && isArgument(value) {
+			once = "argument " + name
+		}
+		if seen[once] {
 			return nil, fmt.Errorf("%s is given twice: keep one", name)
 		}
-		seen[name] = true
+		seen[once] = true
 		if isField {
 			spec.Fields = append(spec.Fields, field)
 			continue

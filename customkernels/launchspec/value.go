@@ -26,8 +26,17 @@ var kernelSyntax = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_:<>,-]*$`)
 
 func isName(s string) bool { return nameSyntax.MatchString(s) }
 
+// settings are the names of settings that are no arguments of the kernel.
+var settings = []string{"grid", "threadgroup", "seeds", "init"}
+
+// isArgument reports whether a value is that of an argument of the kernel. So an argument may be called grid.
+func isArgument(value string) bool { return strings.ContainsAny(value, "[:") }
+
 // set applies the setting name=value.
 func (s *Spec) set(name, value string) (err error) {
+	if isArgument(value) {
+		return s.argument(name, value)
+	}
 	switch name {
 	case "grid":
 		s.Launch.Grid, err = parseAxes(value)
@@ -50,6 +59,11 @@ func (s *Spec) set(name, value string) (err error) {
 		s.Launch.InitValue = &init
 		return nil
 	}
+	return s.argument(name, value)
+}
+
+// argument applies the setting name=value of an argument of the kernel, a template argument or a function constant.
+func (s *Spec) argument(name, value string) (err error) {
 	kind, array, ok := strings.Cut(value, ":")
 	if kind == "sampler" {
 		return s.sampler(name, array)
