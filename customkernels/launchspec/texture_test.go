@@ -184,8 +184,13 @@ kernel void wrong(texture1d<float, access::write> x, uint i [[thread_position_in
 }
 `)
 	require.Equal(t, [][]string{
-		{"texture-bounds 6", "texture-bounds 7"}, {"fence 12"}, {"fence 18"}, {"race 24"}, {"unwritten-output 27"},
-		{"uninitialized-read 32"}, {"wrong-value 37"},
+		{"texture-bounds 6", "texture-bounds 7"},
+		{"fence 12"},
+		{"fence 18"},
+		{"race 24"},
+		{"unwritten-output 27"},
+		{"uninitialized-read 32"},
+		{"wrong-value 37"},
 	}, found)
 	for i, part := range []string{
 		"reads x(-1), outside of the texture of 2, and Metal returns zeros", "writes y(2), outside of the texture of 2, and Metal drops",

@@ -31,7 +31,7 @@ struct buffer_header {
   uint64_t expected;      // offset of the expected output in the file; 0 if it is unknown
   uint32_t cell, element;
   uint32_t writable, initialized;
-  uint64_t padding;  // an unwritten range of at most this size may be padding
+  uint64_t padding;              // an unwritten range of at most this size may be padding
   uint32_t extent[4];            // of a texture: width, height, depth, layers
   uint32_t component, channels;  // of its pixels; component is 0 for a buffer
   uint64_t pointers;             // offset in the file of the pointers within the buffer

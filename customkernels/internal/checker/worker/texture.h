@@ -132,14 +132,16 @@ static mlxg::texel border(const mlxg::texture& t, const mlxg::sampler_state& s, 
   return {{color, color, color, s.border > 0 ? one : 0}};
 }
 
-static mlxg::texel tap(const mlxg::texture& t, const mlxg::sampler_state& s, const int64_t at[3], uint32_t layer, uint32_t pc) {
+static mlxg::texel tap(
+    const mlxg::texture& t, const mlxg::sampler_state& s, const int64_t at[3], uint32_t layer, uint32_t pc) {
   if (at[0] < 0 || at[1] < 0 || at[2] < 0) {
     return border(t, s, at);
   }
   return load_pixel(t, address_of(t, {uint32_t(at[0]), uint32_t(at[1]), uint32_t(at[2]), layer, 0}), pc);
 }
 
-static mlxg::texel sample(const mlxg::texture& t, const mlxg::sampler_state& s, const mlxg::sample_point& p, uint32_t pc) {
+static mlxg::texel sample(
+    const mlxg::texture& t, const mlxg::sampler_state& s, const mlxg::sample_point& p, uint32_t pc) {
   const bool linear = s.linear[p.lod > 0] && !is_integer(t.component);
   const uint32_t layer = p.layer < t.extent[3] ? p.layer : t.extent[3] - 1;
   taps axes[3];
@@ -198,8 +200,7 @@ void mlxg_texture_write(const mlxg::texture* t, const mlxg::pixel* p, mlxg::texe
   }
 }
 
-mlxg::texel mlxg_texture_sample(
-    const mlxg::texture* t, const mlxg::sampler_state* s, const mlxg::sample_point* p) {
+mlxg::texel mlxg_texture_sample(const mlxg::texture* t, const mlxg::sampler_state* s, const mlxg::sample_point* p) {
   return checker::sample(*t, *s, *p, CHECKER_PC);
 }
 

@@ -88,12 +88,8 @@ struct texture_of {
   static constexpr bool can_write = A == access::write || A == access::read_write;
   static constexpr bool can_sample = A == access::sample;
 
-  MLXG_INLINE uint get_width(uint = 0) const {
-    return mlxg_texture_extent(mlxg_texture, 0);
-  }
-  MLXG_INLINE uint get_num_mip_levels() const {
-    return 1;
-  }
+  MLXG_INLINE uint get_width(uint = 0) const { return mlxg_texture_extent(mlxg_texture, 0); }
+  MLXG_INLINE uint get_num_mip_levels() const { return 1; }
   MLXG_INLINE void fence() const
     requires(A == access::read_write)
   {
@@ -147,9 +143,7 @@ struct plain_texture : texture_of<T, A, n> {
 template <class T, access A, int n>
 struct texture_array : texture_of<T, A, n> {
   using typename texture_of<T, A, n>::at;
-  MLXG_INLINE uint get_array_size() const {
-    return mlxg_texture_extent(this->mlxg_texture, 3);
-  }
+  MLXG_INLINE uint get_array_size() const { return mlxg_texture_extent(this->mlxg_texture, 3); }
   template <class C = typename at::whole>
     requires(is_coordinate<C, n> && texture_array::can_read)
   MLXG_INLINE vec<T, 4> read(C c, uint layer, uint lod = 0) const {
@@ -174,25 +168,18 @@ struct texture_array : texture_of<T, A, n> {
 
 }  // namespace detail
 
-#define MLXG_TEXTURE(NAME, BASE, AXES) \
+#define MLXG_TEXTURE(NAME, BASE, AXES)          \
   template <class T, access A = access::sample> \
   struct NAME : detail::BASE<T, A, AXES>
-#define MLXG_EXTENT(NAME, AXIS)                         \
-  MLXG_INLINE uint NAME(uint = 0) const {               \
+#define MLXG_EXTENT(NAME, AXIS)                           \
+  MLXG_INLINE uint NAME(uint = 0) const {                 \
     return mlxg_texture_extent(this->mlxg_texture, AXIS); \
   }
 MLXG_TEXTURE(texture1d, plain_texture, 1){};
 MLXG_TEXTURE(texture1d_array, texture_array, 1){};
-MLXG_TEXTURE(texture2d, plain_texture, 2) {
-  MLXG_EXTENT(get_height, 1)
-};
-MLXG_TEXTURE(texture2d_array, texture_array, 2) {
-  MLXG_EXTENT(get_height, 1)
-};
-MLXG_TEXTURE(texture3d, plain_texture, 3) {
-  MLXG_EXTENT(get_height, 1)
-  MLXG_EXTENT(get_depth, 2)
-};
+MLXG_TEXTURE(texture2d, plain_texture, 2){MLXG_EXTENT(get_height, 1)};
+MLXG_TEXTURE(texture2d_array, texture_array, 2){MLXG_EXTENT(get_height, 1)};
+MLXG_TEXTURE(texture3d, plain_texture, 3){MLXG_EXTENT(get_height, 1) MLXG_EXTENT(get_depth, 2)};
 #undef MLXG_TEXTURE
 #undef MLXG_EXTENT
 
