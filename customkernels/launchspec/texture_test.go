@@ -178,6 +178,8 @@ kernel void uninitialized(texture1d<float, access::read_write> x, device float* 
   y[i] = x.read(i).x;
   x.write(1, i);
 }
+// launch: mipmap grid=1 threadgroup=1 x=r32float[2] y=out:float32[1]
+kernel void mipmap(texture1d<float> x, device float* y) { y[0] = x.read(0, 1).x; }
 // launch: wrong grid=2 threadgroup=2 x=out:rg32float[2]:expect=0,1,1,2
 kernel void wrong(texture1d<float, access::write> x, uint i [[thread_position_in_grid]]) {
   x.write(float4(i, 1, 0, 0), i);
@@ -189,8 +191,7 @@ kernel void wrong(texture1d<float, access::write> x, uint i [[thread_position_in
 		{"fence 18"},
 		{"race 24"},
 		{"unwritten-output 27"},
-		{"uninitialized-read 32"},
-		{"wrong-value 37"},
+		{"uninitialized-read 32"}, {"texture-bounds 36"}, {"wrong-value 39"},
 	}, found)
 	for i, part := range []string{
 		"reads x(-1), outside of the texture of 2, and Metal returns zeros", "writes y(2), outside of the texture of 2, and Metal drops",
@@ -199,7 +200,7 @@ kernel void wrong(texture1d<float, access::write> x, uint i [[thread_position_in
 			"this memory: add mem_flags::mem_texture",
 		"writes x(0), which thread [0 0 0] of group [0 0 0] writes at line 24, and threadgroups run in no order",
 		"no thread writes x(1, 1), the first of 1 of 4 elements", "reads x(0), which no thread has written",
-		"x[3] is 1, and 2 is expected",
+		"uses mipmap level 1 of x: the checker has level 0 only", "x[3] is 1, and 2 is expected",
 	} {
 		require.Contains(t, messages[i], part)
 	}
@@ -221,6 +222,12 @@ kernel void flags(texture1d<float, access::read_write> x, uint i [[thread_positi
   const float4 v = x.read(1 - i) + x.read(i) * 0 + 2;
   threadgroup_barrier(mem_flags::mem_texture);
   x.write(v, i);
+}
+// launch: fenced grid=2 threadgroup=2 x=inout:r32float[2]:zeros:expect=i+1
+kernel void fenced(texture1d<float, access::read_write> x, uint i [[thread_position_in_grid]]) {
+  x.write(float4(i), i);
+  atomic_thread_fence(mem_flags::mem_texture, memory_order_seq_cst, thread_scope_thread);
+  x.write(x.read(i) + 1, i);
 }
 `)
 }

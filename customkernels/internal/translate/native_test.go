@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
@@ -141,5 +142,18 @@ func TestNativeHeader(t *testing.T) {
 		host, err := HostNative(text, Values{})
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(host.Source, "#include \""+header+"\"\n"), text)
+	}
+}
+
+// Only a text with textures or samplers includes their header.
+func TestTextureHeader(t *testing.T) {
+	for text, header := range map[string]string{
+		"kernel void f(device float* y) { y[0] = 1; }":                                 metalstd.NativeHeader,
+		"kernel void f(texture2d<float> t, device float* y) { y[0] = t.get_width(); }": metalstd.TextureHeader,
+		"kernel void f(device float* y) { constexpr sampler s; y[0] = 1; }":            metalstd.TextureHeader,
+	} {
+		host, err := HostNative(text, Values{})
+		require.NoError(t, err)
+		require.Equal(t, header, metalstd.HeaderOf(host.Source), text)
 	}
 }

@@ -80,6 +80,9 @@ CHECKER_RARE void fence_here(uint32_t flags, uint32_t covered, bool releases, bo
   const uint32_t before = now.segment != none ? now.segment : new_segment();
   now.segment = now.threads[now.thread].segment = none;
   new_epoch();
+  if (flags >> texture & 1) {
+    now.threads[now.thread].fenced = before;
+  }
   release& r = fences.pending[now.thread];
   r.group = now.group;
   r.thread = now.thread;
