@@ -74,8 +74,10 @@ func (k *Kernel) MapCompilerError(text string, err error) error {
 	return list
 }
 
-// textureCall matches g++'s error about a call of a texture's member function.
-var textureCall = regexp.MustCompile(`^no matching function for call to \W(?:metal::)?texture\w+<.*>::(read|write|sample|fence)\(`)
+// textureCall matches the errors of g++ and clang about a call of a texture's member function. Clang does not name the
+// class.
+var textureCall = regexp.MustCompile(
+	`^no matching (?:function for call to \W(?:metal::)?texture\w+<.*>::(\w+)\(|member function for call to '(\w+)'$)`)
 
 // textureCalls holds the requirements of a texture's member functions.
 var textureCalls = map[string]string{
@@ -89,8 +91,10 @@ var word = regexp.MustCompile(`^\w+`)
 
 // inMetal explains a compiler error in terms of Metal.
 func inMetal(message, text string, line int, column string) string {
-	if m := textureCall.FindStringSubmatch(message); m != nil {
-		return message + ": " + textureCalls[m[1]] + "; coordinates and types must match too"
+	if m := textureCall.FindStringSubmatch(message); m != nil && (m[1] != "" || strings.Contains(text, "texture")) {
+		if rule := textureCalls[m[1]+m[2]]; rule != "" {
+			return message + ": " + rule + "; coordinates and types must match too"
+		}
 	}
 	switch {
 	case strings.Contains(message, "not allowed in anonymous aggregate"):
