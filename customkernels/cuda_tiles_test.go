@@ -54,7 +54,7 @@ func attentionLibrary(t *testing.T, onDevice, tf32 bool) *Library {
 			files[name] = &fstest.MapFile{Data: []byte(rename.Replace(string(renameNamespace(header))))}
 		}
 		on := map[bool]int{true: 1}[tf32]
-		text += fmt.Sprintf("#define MLXG_TF32 %d\n#include \"device_tiles.h\"\n#include \"device_warpgroup.h\"\n", on)
+		text += fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_DYNAMIC_MEMORY 0\n#include \"device_tiles.h\"\n#include \"device_warpgroup.h\"\n", on)
 	}
 	for _, kernels := range []string{"forward", "backward", "mask"} {
 		text += fmt.Sprintf("#include \"attention_%s.metal\"\n", kernels)
@@ -95,9 +95,10 @@ func TestTilesOfCUDA(t *testing.T) {
 		{mlxc.BFloat16, true, 128, 70, 83, true, false, 16, 64, 64, 3e-2},
 		{mlxc.BFloat16, true, 128, 70, 83, true, false, 16, 64, 128, 3e-2},
 		{mlxc.Float16, true, 128, 64, 64, false, false, 16, 128, 64, 4e-3},
+		{mlxc.BFloat16, true, 128, 70, 83, true, true, 16, 128, 128, 3e-2},
 	} {
 		// A sample has each dtype, each kind of multiplication, and each option with and without.
-		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8, 10}, i) {
+		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8, 10, 13}, i) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%v/%v/%d/%d/%dx%d", c.dtype, c.tf32, c.lanes, c.keys, c.d, c.dv), func(t *testing.T) {
@@ -206,6 +207,8 @@ func TestTilesOfCUDA(t *testing.T) {
 				var got [][]float32
 				if c.lanes == 32 {
 					got = run(emulated, 32, 2, 16, c.columns)
+				} else if c.paired {
+					got = run(emulated, c.lanes, 2, 64, c.columns)
 				} else {
 					got = run(emulated, c.lanes, 1, 64, c.columns)
 				}

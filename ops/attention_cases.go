@@ -97,6 +97,8 @@ var warpgroupShapes = []attentionLaunch{
 		name: "packed", shape: [7]int{1, 2, 1, 75, 47, 64, 64}, cfg: AttentionConfig{Causal: true},
 		starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
 	},
+	{name: "wide heads", shape: [7]int{1, 2, 1, 133, 171, 256, 256}, cfg: AttentionConfig{Causal: true}, sinks: true},
+	{name: "wide heads, mask", shape: [7]int{1, 2, 2, 70, 133, 128, 256}, mask: []int{70, 133}, maskDType: mlxc.Bool},
 	{name: "mask", shape: [7]int{1, 2, 1, 133, 171, 128, 128}, mask: []int{133, 171}, maskDType: mlxc.Bool},
 	{
 		name: "mask, packed", shape: [7]int{1, 2, 1, 75, 47, 64, 64}, cfg: AttentionConfig{Causal: true},

@@ -82,9 +82,9 @@ func attentionGeometryFor(
 	mask maskKind,
 ) attentionGeometry {
 	b := on.backend
-	if on.warpgroups && dtype.Size() == 2 && mask != addedMask && length > 8 &&
-		fitsWarpgroup(headDim) && fitsWarpgroup(valueDim) {
-		return warpgroupGeometry(headDim, valueDim, footprint)
+	if parts := warpgroupParts(headDim, valueDim); on.warpgroups && parts > 0 &&
+		dtype.Size() == 2 && mask != addedMask && length > 8 {
+		return warpgroupGeometry(headDim, valueDim, parts, footprint)
 	}
 	t := attentionTuning[b]
 	g := attentionGeometry{lanes: t.lanes, simdgroups: t.simdgroups, blockM: t.minBlockM, blockN: t.minBlockM}
@@ -101,10 +101,35 @@ func attentionGeometryFor(
 	if length <= 8 { // for example one token at a time in decoding
 		g.blockM, g.simdgroups = t.minBlockM, g.parts()
 	}
+	hasLargePanels := on.warpgroups && dtype == mlxc.Float32 && max(headDim, valueDim) > 64 && length > 8
+	if hasLargePanels {
+		t.panelBytes *= 2
+	}
 	for g.blockN < t.maxBlockN && g.blockN*2*(headDim+valueDim)*dtype.Size() <= t.panelBytes {
 		g.blockN *= 2
 	}
+	if hasLargePanels {
+		g.enlargePanels(headDim, valueDim)
+	}
 	return g
+}
+
+// enlargePanels double-buffers panels of floats in the dynamic shared memory of a GPU with warpgroups, two threadgroups
+// to a core. Heads wider than 128 leave room for one, which then has twice the simdgroups, so that more rows share a
+// panel. On an H200 this saves 9 to 17 % of the time for heads of 128 and 256; heads of 64 gain nothing.
+func (g *attentionGeometry) enlargePanels(headDim, valueDim int) {
+	const (
+		padding   = 4       // floats of a row of a panel
+		variables = 6 << 10 // bytes of statistics, and the alignment of variables
+	)
+	if max(headDim, valueDim) > 128 {
+		g.simdgroups *= 2
+	}
+	row := headDim + valueDim + 2*g.parts()*padding
+	g.memory = 2*g.blockN*row*4 + variables
+	if g.paired {
+		g.memory += g.simdgroups * g.blockM * g.blockN * 4 // partial scores
+	}
 }
 
 // parts returns the number of simdgroups that share rows.
@@ -132,26 +157,38 @@ func (g attentionGeometry) groups(length, sequences int) int {
 // of blocks: 32 threadgroups in all, but at most 4, because each part of dq takes the memory of q in float32.
 func dqParts(n, blocks int) int { return min((32+n-1)/n, 4, blocks) }
 
-// fitsWarpgroup reports whether the tiles of a warpgroup support rows of this width.
-func fitsWarpgroup(width int) bool { return width == 64 || width == 128 }
+// warpgroupParts returns the number of warpgroups that share the columns of rows of these widths, or 0 if warpgroups do
+// not support the widths. A warpgroup's part of a row has 64 or 128 columns.
+func warpgroupParts(headDim, valueDim int) int {
+	for parts := 1; parts <= 2; parts++ {
+		fits := func(width int) bool { return width == 64*parts || width == 128*parts }
+		if fits(headDim) && fits(valueDim) {
+			return parts
+		}
+	}
+	return 0
+}
 
 // warpgroupLanes is LANES of kernels whose tiles belong to warpgroups.
 const warpgroupLanes = 128
 
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes. A tile has 64 rows
 // of 16-bit elements. Panels are double-buffered in dynamic shared memory. They have 64 rows, or 128 in the forward
-// pass of heads of 64 without a cap. A threadgroup is one warpgroup: several threadgroups on a core hide each other's
-// barriers and exponentials. The core's registers limit their number: it has 512 for each lane of a warpgroup. A lane
-// needs about 24 registers for addresses. For each row of a panel it needs half a register for scores and a quarter for
-// rounded scores, and in backward kernels another half for the gradients of scores.
-func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionGeometry {
+// pass of heads of 64 without a cap. A threadgroup is one warpgroup, or a pair for heads of 256, whose memory leaves no
+// room for a second threadgroup on a core. Otherwise several threadgroups on a core hide each other's barriers and
+// exponentials. The core's registers limit their number: it has 512 for each lane of a warpgroup. A lane needs about 24
+// registers for addresses. For each row of a panel it needs half a register for scores and a quarter for rounded
+// scores, and in backward kernels another half for the gradients of scores.
+func warpgroupGeometry(headDim, valueDim, parts int, footprint rowFootprint) attentionGeometry {
 	const (
 		rows          = 64
 		coreRegisters = 512
 		addresses     = 24
-		variables     = 8 << 10 // bytes of smaller variables
+		variables     = 3 << 10 // bytes of smaller variables, each aligned to 1 KiB
 	)
-	g := attentionGeometry{lanes: warpgroupLanes, simdgroups: 1, blockM: rows, blockN: rows}
+	g := attentionGeometry{
+		lanes: warpgroupLanes, simdgroups: parts, paired: parts == 2, blockM: rows, blockN: rows, groupsPerCore: 1,
+	}
 	if !footprint.valueProducts && !footprint.capped && max(headDim, valueDim) == rows {
 		g.blockN = 2 * rows
 	}
@@ -160,6 +197,10 @@ func warpgroupGeometry(headDim, valueDim int, footprint rowFootprint) attentionG
 	if footprint.storedInputs {
 		held = rows * footprint.accumulators / warpgroupLanes
 		g.memory += rows * (headDim + valueDim) * 2
+	}
+	if g.paired {
+		g.memory += parts * rows * g.blockN * 4 // partial scores
+		return g
 	}
 	scores := g.blockN * 3 / 4
 	if footprint.valueProducts {

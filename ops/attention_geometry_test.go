@@ -11,8 +11,13 @@ import (
 // The memory of warpgroups fits the 227 KiB of a block, and rows without a warpgroup's geometry keep simdgroups of 32.
 func TestGeometryOfWarpgroups(t *testing.T) {
 	on := target{backend: mlxc.BackendCUDA, warpgroups: true}
-	for _, headDim := range []int{64, 128} {
-		for _, valueDim := range []int{64, 128} {
+	for _, headDim := range []int{64, 128, 256} {
+		for _, valueDim := range []int{64, 128, 256} {
+			parts := warpgroupParts(headDim, valueDim)
+			if parts == 0 {
+				require.Equal(t, 4, max(headDim, valueDim)/min(headDim, valueDim))
+				continue
+			}
 			for _, mask := range []maskKind{noMask, booleanMask} {
 				both := headDim + valueDim
 				for name, footprint := range map[string]rowFootprint{
@@ -21,8 +26,8 @@ func TestGeometryOfWarpgroups(t *testing.T) {
 					"dkv":     {inputs: both, accumulators: both, valueProducts: true, storedInputs: true},
 				} {
 					g := attentionGeometryFor(on, mlxc.Float16, headDim, valueDim, 100, footprint, mask)
-					require.Equal(t, 128, g.threads(), name)
-					require.GreaterOrEqual(t, g.groupsPerCore, 2, name)
+					require.Equal(t, parts*128, g.threads(), name)
+					require.GreaterOrEqual(t, g.groupsPerCore, 3-parts, name)
 					const reserved = 1 << 10 // by CUDA for each threadgroup
 					require.LessOrEqual(t, g.groupsPerCore*(g.memory+reserved), 228<<10, name)
 				}
@@ -37,6 +42,7 @@ func TestGeometryOfWarpgroups(t *testing.T) {
 	}
 	simdgroups(on, mlxc.Float32, 64, 100, noMask)
 	simdgroups(on, mlxc.Float16, 80, 100, noMask)
+	simdgroups(on, mlxc.Float16, 256, 100, noMask)
 	simdgroups(on, mlxc.Float16, 64, 8, noMask)
 	simdgroups(on, mlxc.Float16, 64, 100, addedMask)
 	simdgroups(target{backend: mlxc.BackendCUDA}, mlxc.Float16, 64, 100, noMask)

@@ -19,8 +19,9 @@ const (
 	RaggedCases CaseSet = iota
 	// TypicalCases are one or a few shapes of each operation as in training. Most consist of whole vectors.
 	TypicalCases
-	// WarpgroupCases are launches of kernels that multiply matrices with warpgroup instructions (wgmma), in the
-	// geometry of NVIDIA GPUs of compute capability 9.0. The host executor cannot run them.
+	// WarpgroupCases are launches in the geometry of NVIDIA GPUs of compute capability 9.0: of kernels that multiply
+	// matrices with warpgroup instructions (wgmma), and of kernels with more than 48 KiB of threadgroup memory. The host
+	// executor cannot run them.
 	WarpgroupCases
 )
 
@@ -67,7 +68,7 @@ func (l KernelLaunch) Inputs() []*mlxc.Array {
 }
 
 // trace runs the case with intercept in place of Kernel.Launch. It runs on the CPU on every machine, because the host
-// executor supports every geometry but that of warpgroups.
+// executor supports every geometry but that of GPUs with warpgroups.
 func (l KernelLaunch) trace(intercept launchFunc) {
 	on := target{backend: l.traced, warpgroups: l.warpgroups, intercept: intercept}
 	err := mlxc.WithDevice(mlxc.CPU, func() { l.run(on, l.DType) })
@@ -104,7 +105,7 @@ func KernelLaunches(set CaseSet) []KernelLaunch {
 					}
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
-						if ofWarpgroups(launch) == warpgroups && !slices.ContainsFunc(list[start:], l.alike) {
+						if (launch.ThreadgroupMemory > 0) == warpgroups && !slices.ContainsFunc(list[start:], l.alike) {
 							list = append(list, l)
 						}
 						l.index++
@@ -115,11 +116,6 @@ func KernelLaunches(set CaseSet) []KernelLaunch {
 		}
 	}
 	return list
-}
-
-// ofWarpgroups reports whether the tiles of a launch belong to warpgroups.
-func ofWarpgroups(launch customkernels.Launch) bool {
-	return slices.Contains(launch.Template, mlxc.TemplateArg{Name: "LANES", Value: warpgroupLanes})
 }
 
 // alike reports whether two launches of a case have the same kernel and parameters, and also either the same position

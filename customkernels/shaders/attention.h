@@ -37,9 +37,9 @@
 // in float. p and ds are floats. A device whose matrix unit requires operands of type T rounds them to T for products
 // (tiles.h).
 //
-// Launch: a threadgroup processes a block of GROUP_ROWS rows. Its position is the block along x, the head along y and
-// the batch along z. attention_backward.metal and attention_mask.metal describe the launches of
-// attention_delta_of_output, attention_dmask and attention_mask_bits.
+// Launch: a threadgroup of LANES · SIMDGROUPS threads processes a block of GROUP_ROWS rows. Its position is the block
+// along x, the head along y and the batch along z. attention_backward.metal and attention_mask.metal describe the
+// launches of attention_delta_of_output, attention_dmask and attention_mask_bits.
 //
 //   parameter    meaning                                    constraint
 //   T            dtype of q, k, v, o and their gradients    float, half, bfloat
@@ -47,9 +47,8 @@
 //   CAPPED       the scores have a soft cap
 //   MASKED       there is a mask
 //   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
-//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) if not PAIRED, without mask of numbers
-//                                                           and with one simdgroup
-//   SIMDGROUPS   simdgroups of a threadgroup                threadgroup size LANES · SIMDGROUPS
+//   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) without a mask of numbers
+//   SIMDGROUPS   simdgroups of a threadgroup                for 128 lanes: 2 if PAIRED, otherwise 1
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
 //   BLOCK_N      rows of a panel                            multiple of 8; device tiles: of 16
 //   HEAD_DIM     columns of q and k                         multiple of 8
@@ -93,8 +92,8 @@ struct AttentionBlock {
   typedef Tile<LANES, BLOCK_M, BLOCK_N> Scores;
   typedef Operand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;    // rows of q or k
   typedef Operand<LANES, T, BLOCK_M, VALUE_DIM / PARTS> ValueOperand;  // rows of v or do
-  typedef StoredOperand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> StoredHeads;
-  typedef StoredOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS> StoredValues;
+  typedef StoredOperand<LANES, T, BLOCK_M, HEAD_DIM / PARTS, HEAD_DIM> StoredHeads;
+  typedef StoredOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> StoredValues;
   typedef Tile<LANES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;    // sums of dq or dk
   typedef Tile<LANES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;  // sums of o or dv
   typedef Panel<LANES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM> HeadPanel;
@@ -236,7 +235,7 @@ struct AttentionBlock {
 
   // advance makes the panels at `column` the current ones, reads the mask there, and prefetches the next panels, which
   // may be the first of the next head. advance reports whether the tile of scores must be computed. A PAIRED simdgroup
-  // computes every tile, because all simdgroups must reach the barrier in product.
+  // computes every tile, because all simdgroups must reach the barriers in complete.
   bool advance(int column) {
     const int left = end_column - column - BLOCK_N;
     const bool is_last = TRANSPOSED && left <= 0;
@@ -253,7 +252,7 @@ struct AttentionBlock {
     }
     commit(heads, values);
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
-    // A warpgroup is alone in its threadgroup, so it visits only panels that its rows see.
+    // The warpgroups of a threadgroup have the same rows, so they visit only panels that these rows see.
     bool is_seen =
         LANES > 32 ||
         (rows > 0 && band.sees_some(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N));
@@ -287,21 +286,23 @@ struct AttentionBlock {
     }
   }
 
-  // product computes left · rightᵀ. A PAIRED simdgroup computes a partial product over its half of HEAD_DIM or
-  // VALUE_DIM. The pair exchanges the partial products through threadgroup memory and adds them. Two calls with the
-  // same memory need a barrier between them.
-  template <typename LEFT, typename RIGHT>
-  void product(thread Scores& tile, thread LEFT& left, thread const RIGHT& right, threadgroup Vec<float, 2>* memory) {
-    multiply_transposed(tile, left, right, lane);
+  // complete finishes a product left · rightᵀ. The product of a PAIRED simdgroup is over its half of HEAD_DIM or
+  // VALUE_DIM. The pair exchanges these partial products through memory and adds them. IS_FIRST tells that the memory
+  // was not used since `advance`.
+  template <int PENDING, bool IS_FIRST>
+  void complete(thread Scores& tile, threadgroup Vec<float, 2>* memory) {
+    finish<PENDING>(tile);
     if (!PAIRED) {
       return;
+    }
+    if (!IS_FIRST) {
+      threadgroup_barrier(mem_flags::mem_threadgroup);
     }
     threadgroup Vec<float, 2>* const own = memory + simdgroup * (BLOCK_M * BLOCK_N / 2) + lane;
     threadgroup Vec<float, 2>* const other = memory + (simdgroup ^ 1) * (BLOCK_M * BLOCK_N / 2) + lane;
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
-        const Vec<float, 2> pair = {{tile.get(i, j), tile.get(i, j + 1)}};
-        own[(i * Scores::LANE_COLUMNS + j) / 2 * LANES] = pair;
+        own[(i * Scores::LANE_COLUMNS + j) / 2 * LANES] = Vec<float, 2>{{tile.get(i, j), tile.get(i, j + 1)}};
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);

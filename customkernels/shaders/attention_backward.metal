@@ -62,8 +62,7 @@ template <
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];
   threadgroup T value_memory[Block::VALUE_MEMORY];
-  threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
-  threadgroup Vec<float, 2> gradient_memory[Block::PARTIAL_MEMORY];
+  threadgroup Vec<float, 2> partial_memory[Block::PARTIAL_MEMORY];
   Block block = {};
   const uint index = groups.x - 1 - group.x;
   if (!block.begin(size_values, scalars, query_starts, key_starts, index, group, lane, simdgroup)) {
@@ -90,11 +89,11 @@ template <
     }
     Scores s, d_ps;
     float sums[Scores::LANE_ROWS];
-    block.product(s, queries, block.heads, score_memory);
-    block.product(d_ps, d_os, block.values, gradient_memory);
-    finish<1>(s);
+    multiply_transposed(s, queries, block.heads, block.lane);
+    multiply_transposed(d_ps, d_os, block.values, block.lane);
+    block.template complete<1, true>(s, partial_memory);
     block.score(s);
-    finish<0>(d_ps);
+    block.template complete<0, false>(d_ps, partial_memory);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
         s.set(i, j, Block::probability(stats[i], s.get(i, j)) * d_ps.get(i, j));
@@ -187,8 +186,7 @@ template <
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];
   threadgroup T value_memory[Block::VALUE_MEMORY];
-  threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
-  threadgroup Vec<float, 2> gradient_memory[Block::PARTIAL_MEMORY];
+  threadgroup Vec<float, 2> partial_memory[Block::PARTIAL_MEMORY];
   Block block = {};
   const uint index = groups.x - 1 - group.x;
   if (!block.begin(size_values, scalars, query_starts, key_starts, index, group, lane, simdgroup)) {
@@ -208,11 +206,11 @@ template <
       continue;
     }
     Scores s, products, ds;
-    block.product(s, queries, block.heads, score_memory);
-    block.product(ds, d_os, block.values, gradient_memory);
-    finish<1>(s);
+    multiply_transposed(s, queries, block.heads, block.lane);
+    multiply_transposed(ds, d_os, block.values, block.lane);
+    block.template complete<1, true>(s, partial_memory);
     block.probabilities(s, products);
-    finish<0>(ds);
+    block.template complete<0, false>(ds, partial_memory);
     block.mask_gradients(ds, s);
     block.hide(ds, 0, key);
     uncap<CAPPED>(ds, products, block.scoring);
@@ -263,8 +261,7 @@ template <
   threadgroup T d_o_memory[Block::VALUE_MEMORY];
   threadgroup float stats_memory[Block::StatsPanel::SIZE];
   threadgroup T operand_memory[Block::OPERAND_MEMORY];
-  threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
-  threadgroup Vec<float, 2> gradient_memory[Block::PARTIAL_MEMORY];
+  threadgroup Vec<float, 2> partial_memory[Block::PARTIAL_MEMORY];
   Block block = {};
   if (!block.begin(size_values, scalars, query_starts, key_starts, group.x, group, lane, simdgroup)) {
     return;
@@ -275,8 +272,8 @@ template <
   typename Block::HeadTile dk_sum;
   typename Block::ValueTile dv_sum;
   threadgroup T* const stored = operand_memory + block.simdgroup * (keys.SIZE + values.SIZE);
-  keys.load(stored, k + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
-  values.load(stored + keys.SIZE, v + block.value_offset(block.row), VALUE_DIM, block.rows, block.lane);
+  keys.load(stored, k + block.head_offset(block.row), block.rows, block.lane);
+  values.load(stored + keys.SIZE, v + block.value_offset(block.row), block.rows, block.lane);
   fill(dk_sum, 0);
   fill(dv_sum, 0);
 
@@ -288,8 +285,7 @@ template <
         continue;
       }
       Scores ds;
-      add_key_gradients<CAPPED, TOGETHER>(
-          block, query, keys, values, ds, dk_sum, dv_sum, score_memory, gradient_memory);
+      add_key_gradients<CAPPED, TOGETHER>(block, query, keys, values, ds, dk_sum, dv_sum, partial_memory);
     }
   }
 

@@ -88,7 +88,7 @@ template <
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];
   threadgroup T value_memory[Block::VALUE_MEMORY];
-  threadgroup Vec<float, 2> score_memory[Block::PARTIAL_MEMORY];
+  threadgroup Vec<float, 2> partial_memory[Block::PARTIAL_MEMORY];
   Block block = {};
   const uint index = groups.x - 1 - group.x;
   if (!block.begin(size_values, scalars, query_starts, key_starts, index, group, lane, simdgroup)) {
@@ -112,8 +112,8 @@ template <
     }
     Scores s;
     float rescale[Scores::LANE_ROWS];
-    block.product(s, queries, block.heads, score_memory);
-    finish<0>(s);
+    multiply_transposed(s, queries, block.heads, block.lane);
+    block.template complete<0, true>(s, partial_memory);
     if (is_scaled) {
       block.score(s);
     }

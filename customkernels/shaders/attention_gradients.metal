@@ -62,7 +62,7 @@ inline void add_queries(
         continue;
       }
       typename BLOCK::Scores ds;
-      add_key_gradients<CAPPED, false>(block, query, keys, values, ds, dk_sum, dv_sum, nullptr, nullptr);
+      add_key_gradients<CAPPED, false>(block, query, keys, values, ds, dk_sum, dv_sum, nullptr);
       device float* const panel = dq + (block.column_row + query) * HEAD_DIM;
       add_query_gradients(ds, keys, block.scoring.scale, panel, block.end_column - query);
     }
@@ -108,8 +108,8 @@ template <typename T, typename MASK_T, bool CAPPED, bool MASKED, int BLOCK_M, in
     typename Block::StoredValues values;
     typename Block::HeadTile dk_sum;
     typename Block::ValueTile dv_sum;
-    keys.load(unused, k + block.head_offset(block.row), HEAD_DIM, block.rows, 0);
-    values.load(unused, v + block.value_offset(block.row), VALUE_DIM, block.rows, 0);
+    keys.load(unused, k + block.head_offset(block.row), block.rows, 0);
+    values.load(unused, v + block.value_offset(block.row), block.rows, 0);
     fill(dk_sum, 0);
     fill(dv_sum, 0);
     block.walk(q, d_o, mask, unused, unused);

@@ -13,20 +13,19 @@ inline void add_key_gradients(
     thread typename BLOCK::Scores& ds,
     thread typename BLOCK::HeadTile& dk_sum,
     thread typename BLOCK::ValueTile& dv_sum,
-    threadgroup Vec<float, 2>* score_memory,
-    threadgroup Vec<float, 2>* gradient_memory) {
+    threadgroup Vec<float, 2>* partial_memory) {
   typename BLOCK::Scores s, products;
-  block.product(s, keys, block.heads, score_memory);
+  multiply_transposed(s, keys, block.heads, block.lane);
   if (TOGETHER) {
-    block.product(ds, values, block.values, gradient_memory);
+    multiply_transposed(ds, values, block.values, block.lane);
   }
-  finish<TOGETHER ? 1 : 0>(s);
+  block.template complete<TOGETHER ? 1 : 0, true>(s, partial_memory);
   block.probabilities(s, products);
   block.hide(s, 0, query);
   if (!TOGETHER) {
-    block.product(ds, values, block.values, gradient_memory);
+    multiply_transposed(ds, values, block.values, block.lane);
   }
-  finish<0>(ds);
+  block.template complete<0, false>(ds, partial_memory);
   block.mask_gradients(ds, s);
   uncap<CAPPED>(ds, products, block.scoring);
   multiply_add(dv_sum, s, block.values, block.lane);

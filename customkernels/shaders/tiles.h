@@ -69,12 +69,13 @@ struct Operand : Tile<LANES, ROWS, COLUMNS> {
 };
 
 // A StoredOperand is an Operand that may be in threadgroup memory: SIZE elements for each simdgroup, or 0 if it is not.
-template <int LANES, typename T, int ROWS, int COLUMNS>
+// Its rows in device memory are STRIDE elements apart.
+template <int LANES, typename T, int ROWS, int COLUMNS, int STRIDE>
 struct StoredOperand : Operand<LANES, T, ROWS, COLUMNS> {
   static constexpr constant int SIZE = 0;
 
-  void load(threadgroup T*, device const T* from, int stride, int rows, uint lane) {
-    Operand<LANES, T, ROWS, COLUMNS>::load(from, stride, rows, lane);
+  void load(threadgroup T*, device const T* from, int rows, uint lane) {
+    Operand<LANES, T, ROWS, COLUMNS>::load(from, STRIDE, rows, lane);
   }
 };
 
@@ -156,8 +157,8 @@ struct Panel<128, float, ROWS, COLUMNS, STRIDE> : mlxg::panel<float, ROWS, COLUM
 template <typename T, int ROWS, int COLUMNS>
 struct Operand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_operand<T, ROWS, COLUMNS> {};
 
-template <typename T, int ROWS, int COLUMNS>
-struct StoredOperand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_stored_operand<T, ROWS, COLUMNS> {};
+template <typename T, int ROWS, int COLUMNS, int STRIDE>
+struct StoredOperand<128, T, ROWS, COLUMNS, STRIDE> : mlxg::warpgroup_stored_operand<T, ROWS, COLUMNS, STRIDE> {};
 
 #endif
 

@@ -106,7 +106,7 @@ inline void left_rows(const left_registers& left, float (&upper)[16], float (&lo
 
 template <class T>
 inline void left_rows(const matrix_descriptor& left, float (&upper)[16], float (&lower)[16]) {
-  const unsigned row = host::self().thread / 32 * 16 + this_lane() / 4;
+  const unsigned row = host::self().thread / 32 % 4 * 16 + this_lane() / 4;
   for (unsigned k = 0; k < 16; k++) {
     upper[k] = left.get<T>(row * 128 + k * 2);
     lower[k] = left.get<T>((row + 8) * 128 + k * 2);

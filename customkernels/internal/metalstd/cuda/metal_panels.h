@@ -37,9 +37,11 @@ struct panel {
   // Elements of a row and of a buffer in shared memory.
   static constexpr int PITCH = BYTES == 16 ? (COLUMNS / VEC | 1) * VEC : COLUMNS;
   static constexpr int ELEMENTS = ROWS * PITCH;
-  // The limits for two buffers keep a kernel's panels within the 48 KiB of a block: two large panels and a small one,
-  // or the panels of both parts of a pair of simdgroups (STRIDE != COLUMNS) and 8 KiB of partial scores.
-  static constexpr bool PREFETCHES = 2 * ELEMENTS * sizeof(T) <= (STRIDE == COLUMNS ? 23 : 9) * 1024;
+  // Without dynamic memory, the limits for two buffers keep a kernel's panels within the 48 KiB of a block: two large
+  // panels and a small one, or the panels of both parts of a pair of simdgroups (STRIDE != COLUMNS) and 8 KiB of
+  // partial scores.
+  static constexpr bool PREFETCHES = MLXG_DYNAMIC_MEMORY > 0 ||
+                                     2 * ELEMENTS * sizeof(T) <= (STRIDE == COLUMNS ? 23 : 9) * 1024;
   static constexpr int SIZE = PREFETCHES ? 2 * ELEMENTS : ELEMENTS;
   shared_place current;  // the buffer of the current tile
   shared_place both;     // the sum of the addresses of the current and of the next buffer

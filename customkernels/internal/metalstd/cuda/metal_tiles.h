@@ -179,21 +179,35 @@ struct float_terms {
   }
 };
 
-// float_products accumulates products of floats for WIDTH columns. Each panel's products are added to the tile once, so
-// the error of a long sum grows with the number of panels and not with the number of their rows.
+// float_products accumulates products of floats for WIDTH columns of a tile. TF32 products are added to the tile's
+// elements one by one, because their rounding errors exceed that of a long sum. Exact products are summed separately
+// for each panel, so the error of a long sum grows with the number of panels and not with the number of their rows.
 template <int ROWS, int COLUMNS>
 struct float_products {
   static constexpr int WIDTH = COLUMNS < 32 ? COLUMNS : 32, FRAGMENTS = WIDTH / 8;
   float fragments[ROWS / 16][FRAGMENTS][4] = {};
 
-  MLXG_INLINE void add_to(tile<ROWS, COLUMNS>& sum, int c) const {
+  MLXG_INLINE float_products(tile<ROWS, COLUMNS>& sum, int c) {
+    if (MLXG_TF32) {
+      each(sum, c, [](float& product, float element) { product = element; });
+    }
+  }
+
+  MLXG_INLINE void add_to(tile<ROWS, COLUMNS>& sum, int c) {
+    each(sum, c, [](float product, float& element) { element = MLXG_TF32 ? product : element + product; });
+  }
+
+ private:
+  // each calls f with each accumulated product and the tile's element.
+  template <class F>
+  MLXG_INLINE void each(tile<ROWS, COLUMNS>& sum, int c, F f) {
 #pragma unroll
     for (int m = 0; m < ROWS / 16; ++m)
 #pragma unroll
       for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; ++n)
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          sum.fragments[m][c / 8 + n][e] += fragments[m][n][e];
+          f(fragments[m][n][e], sum.fragments[m][c / 8 + n][e]);
         }
   }
 };
@@ -257,30 +271,28 @@ MLXG_INLINE void multiply_add_transposed(
   const shared_place pairs = right.at(lane % 8 + lane / 16 * 8, lane / 8 % 2 * 4);
 #pragma unroll
   for (int c = 0; c < COLUMNS; c += float_products<ROWS, COLUMNS>::WIDTH) {
-    float_products<ROWS, COLUMNS> products;
+    float_products<ROWS, COLUMNS> products(sum, c);
     constexpr int FRAGMENTS = float_products<ROWS, COLUMNS>::FRAGMENTS;
-    struct operands {
-      four_matrices pair[FRAGMENTS / 2];
-    };
-    prefetched<INNER / 8, 2, operands>(
-        [&](int k, operands& b) {
 #pragma unroll
-          for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; n += 2)
-            load_matrices<false>(b.pair[n / 2].words, pairs + right.offset(c + 8 * n, 8 * k));
-        },
-        [&](int k, const operands& b) {
+    for (int k = 0; k < INNER / 8; ++k) {
+      four_matrices b[FRAGMENTS / 2];
 #pragma unroll
-          for (int m = 0; m < ROWS / 16; ++m) {
-            const float_terms a(
-                left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k], left.elements[2 * m][2 * k + 1],
-                left.elements[2 * m + 1][2 * k + 1]);
+      for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; n += 2) {
+        load_matrices<false>(b[n / 2].words, pairs + right.offset(c + 8 * n, 8 * k));
+      }
 #pragma unroll
-            for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; ++n)
-              a.multiply(
-                  products.fragments[m][n], __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2]),
-                  __builtin_bit_cast(float, b.pair[n / 2].words[n % 2 * 2 + 1]));
-          }
-        });
+      for (int m = 0; m < ROWS / 16; ++m) {
+        const float_terms a(
+            left.elements[2 * m][2 * k], left.elements[2 * m + 1][2 * k], left.elements[2 * m][2 * k + 1],
+            left.elements[2 * m + 1][2 * k + 1]);
+#pragma unroll
+        for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; ++n) {
+          const unsigned* const words = b[n / 2].words + n % 2 * 2;
+          a.multiply(
+              products.fragments[m][n], __builtin_bit_cast(float, words[0]), __builtin_bit_cast(float, words[1]));
+        }
+      }
+    }
     products.add_to(sum, c);
   }
 }
@@ -305,29 +317,27 @@ MLXG_INLINE void multiply_add(
   const shared_place own = right.at(lane % 4 * 2, lane / 4);
 #pragma unroll
   for (int c = 0; c < COLUMNS; c += float_products<ROWS, COLUMNS>::WIDTH) {
-    float_products<ROWS, COLUMNS> products;
+    float_products<ROWS, COLUMNS> products(sum, c);
     constexpr int FRAGMENTS = float_products<ROWS, COLUMNS>::FRAGMENTS;
-    struct operands {
-      float rows[FRAGMENTS][2];
-    };
-    prefetched<INNER / 8, 2, operands>(
-        [&](int k, operands& b) {
 #pragma unroll
-          for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; ++n)
+    for (int k = 0; k < INNER / 8; ++k) {
+      float b[FRAGMENTS][2];
 #pragma unroll
-            for (int row = 0; row < 2; ++row)
-              b.rows[n][row] = load_shared<float>(own + right.offset(8 * k + row, c + 8 * n));
-        },
-        [&](int k, const operands& b) {
+      for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; ++n)
 #pragma unroll
-          for (int m = 0; m < ROWS / 16; ++m) {
-            const auto& f = left.fragments[m][k];
-            const float_terms a(f[0], f[2], f[1], f[3]);
+        for (int row = 0; row < 2; ++row) {
+          b[n][row] = load_shared<float>(own + right.offset(8 * k + row, c + 8 * n));
+        }
 #pragma unroll
-            for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; ++n)
-              a.multiply(products.fragments[m][n], b.rows[n][0], b.rows[n][1]);
-          }
-        });
+      for (int m = 0; m < ROWS / 16; ++m) {
+        const auto& f = left.fragments[m][k];
+        const float_terms a(f[0], f[2], f[1], f[3]);
+#pragma unroll
+        for (int n = 0; n < FRAGMENTS && c + 8 * n < COLUMNS; ++n) {
+          a.multiply(products.fragments[m][n], b[n][0], b[n][1]);
+        }
+      }
+    }
     products.add_to(sum, c);
   }
 }

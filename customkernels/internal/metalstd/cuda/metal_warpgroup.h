@@ -124,14 +124,14 @@ struct warpgroup_operand : operand<T, 16, COLUMNS> {
 
 // A warpgroup_stored_operand holds 64 rows from device memory in shared memory, aligned to 1024 bytes. Their copy is
 // complete after the first synchronize of a panel.
-template <class T, int ROWS, int COLUMNS>
+template <class T, int ROWS, int COLUMNS, int STRIDE>
 struct warpgroup_stored_operand {
   static constexpr int SIZE = ROWS * COLUMNS;
   shared_place first;
 
-  MLXG_INLINE void load(T* to, const T* from, int, int rows, unsigned lane) {
+  MLXG_INLINE void load(T* to, const T* from, int rows, unsigned lane) {
     first = shared_address(to);
-    matrix_copy<T, ROWS, COLUMNS, COLUMNS> copy;
+    matrix_copy<T, ROWS, COLUMNS, STRIDE> copy;
     copy.init(from, lane);
     copy.start(first, from, rows, lane);
   }
