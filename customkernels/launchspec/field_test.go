@@ -12,7 +12,7 @@ import (
 const structures = textureHeader + `
 enum mode { off, on };
 struct part { ushort low; float3 v; };
-struct params { uint rows; float scale; part parts[2]; int table[4]; bool flag; mode m; char c; half4 h; };
+struct params { uint rows; float scale; part parts[2]; int table[4]; bool flag; mode m; char c; half4 h; simd_float2 pair; };
 struct images { texture2d<float> from; texture2d<half, access::write> to; sampler s; };
 struct args { device const float* x [[id(0)]]; device float* y [[id(1)]]; images i; device const int* unused[2]; uint n; };
 struct node { device node* next; atomic_uint count; uint sum; };
@@ -20,11 +20,11 @@ struct node { device node* next; atomic_uint count; uint sum; };
 
 func TestStructuresByFields(t *testing.T) {
 	requireClean(t, structures+`
-// launch: plain grid=4 threadgroup=4 y=out:float32[4]:expect=p.rows+p.scale*2+p.table[i]+p.parts[0].low+p.parts[1].v[2]-3+0.25:within=1e-6
+// launch: plain grid=4 threadgroup=4 y=out:float32[4]:expect=p.rows+p.scale*2+p.table[i]+p.parts[0].low+p.parts[1].v[2]-3+0.25+p.pair[1]:within=1e-6
 //   with: p.rows=4294967295 p.scale=0.5 p.parts[0].low=7 p.parts[0].v=1,2,3 p.parts[1].low=9 p.parts[1].v=100,200,300
-//   with: p.table=-5,0,5,10 p.flag=true p.m=1 p.c=-3 p.h=0,0.5,1,0.25
+//   with: p.table=-5,0,5,10 p.flag=true p.m=1 p.c=-3 p.h=0,0.5,1,0.25 p.pair=1,2
 kernel void plain(constant params& p, device float* y, uint i [[thread_position_in_grid]]) {
-  y[i] = p.flag && p.m == on ? p.rows + p.scale * 2 + p.table[i] + p.parts[0].low + p.parts[1].v.z + p.c + p.h.w : 0;
+  y[i] = p.flag && p.m == on ? p.rows + p.scale * 2 + p.table[i] + p.parts[0].low + p.parts[1].v.z + p.c + p.h.w + vector_float2(p.pair).y : 0;
 }
 // launch: indirect grid=4 threadgroup=4 a.x=x a.y=result a.i.from=image a.i.to=copy a.i.s=sampler:filter::linear,address::repeat
 //   with: a.unused[0]=ints a.unused[1]=ints a.n=4 x=float32[4]:iota result=out:float32[4]:expect=x[i]+1.5+a.n

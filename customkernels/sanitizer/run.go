@@ -50,11 +50,11 @@ func (k *Kernel) newRun(l Launch, inputs []Array) (*checkerRun, error) {
 		s.names = append(s.names, k.nameOf(b.Name))
 	}
 	for _, p := range k.loaded.Pointers() {
-		b := &s.buffers[slices.Index(s.names, p.Buffer)]
-		if b.Data == nil || p.Offset+8 > len(b.Data) {
-			return nil, fmt.Errorf("the buffer %s holds pointers and has %d bytes of content: give all its fields", p.Buffer, len(b.Data))
+		from, to := slices.Index(s.names, p.Buffer), slices.Index(s.names, p.To)
+		if from < 0 || to < 0 || p.Offset+8 > len(s.buffers[from].Data) {
+			return nil, fmt.Errorf("the buffer %s has no content with a pointer to %s: give all its fields", p.Buffer, p.To)
 		}
-		b.Pointers = append(b.Pointers, checker.Pointer{Offset: p.Offset, To: slices.Index(s.names, p.To)})
+		s.buffers[from].Pointers = append(s.buffers[from].Pointers, checker.Pointer{Offset: p.Offset, To: to})
 	}
 	return s, nil
 }

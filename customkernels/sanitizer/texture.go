@@ -116,6 +116,9 @@ func pixelAt(t *checker.Texture, index int) (x, y, z, layer int) {
 
 // boundsMessage returns the message of an access outside of a texture.
 func boundsMessage(f Finding, w checker.Finding, t *checker.Texture) string {
+	if t == nil { // a shader changed the worker's data
+		return fmt.Sprintf("%v accesses a pixel outside of a texture: check the position", f.Threads[0])
+	}
 	x, y, z, layer := w.PixelAt()
 	if w.Detail > 0 {
 		return fmt.Sprintf("%v uses mipmap level %d of %s: the checker has level 0 only", f.Threads[0], w.Detail, f.Buffer)

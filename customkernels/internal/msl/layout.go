@@ -89,7 +89,7 @@ var scalarSizes = map[string]int{
 }
 
 var (
-	vectorType   = regexp.MustCompile(`^(packed_)?([a-z]+)([234])$`)
+	vectorType   = regexp.MustCompile(`^(packed_|vector_|simd_)?([a-z]+)([234])$`)
 	vectorOf     = regexp.MustCompile(`^(packed_)?vec<(.+), ?([234])>$`)
 	matrixType   = regexp.MustCompile(`^(float|half)([234])x([234])$`)
 	arrayType    = regexp.MustCompile(`^array<(.+), ?(\w+)>$`)
@@ -108,7 +108,7 @@ func (w layouts) typeOf(name string, depth int) (memoryType, error) {
 		return vector(name, n, 1, true), nil
 	}
 	if m := vectorType.FindStringSubmatch(name); m != nil && scalarSizes[m[2]] > 0 {
-		return vector(m[2], scalarSizes[m[2]], int(m[3][0]-'0'), m[1] != ""), nil
+		return vector(m[2], scalarSizes[m[2]], int(m[3][0]-'0'), m[1] == "packed_"), nil
 	}
 	if m := vectorOf.FindStringSubmatch(name); m != nil && scalarSizes[m[2]] > 0 {
 		return vector(m[2], scalarSizes[m[2]], int(m[3][0]-'0'), m[1] != ""), nil

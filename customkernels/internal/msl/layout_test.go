@@ -23,7 +23,7 @@ enum mode { off, on };
 enum class kind : uchar { a };
 namespace shapes { typedef struct { ushort width, height; } extent; }
 using numbers = array<float, N>;
-struct inner { half h; float3 v[2]; packed_float3 p; };
+struct inner { half h; vector_float3 v[2]; packed_float3 p; };
 struct args {
   static constant int unused = 4;
   device const float* data [[id(0)]];
@@ -64,9 +64,9 @@ using A = args;
 		"size.width ushort 56+2 ushort [56]", "size.height ushort 58+2 ushort [58]",
 		"list numbers 60+12 float [60 64 68]", "matrix float2x3 80+32 float [80 84 88 96 100 104]",
 		"pair vec<int, 2> 112+8 int [112 116]",
-		"in[0].h half 128+2 half [128]", "in[0].v float3 144+32 float [144 148 152 160 164 168]",
+		"in[0].h half 128+2 half [128]", "in[0].v vector_float3 144+32 float [144 148 152 160 164 168]",
 		"in[0].p packed_float3 176+12 float [176 180 184]", "in[1].h half 192+2 half [192]",
-		"in[1].v float3 208+32 float [208 212 216 224 228 232]", "in[1].p packed_float3 240+12 float [240 244 248]",
+		"in[1].v vector_float3 208+32 float [208 212 216 224 228 232]", "in[1].p packed_float3 240+12 float [240 244 248]",
 		"count atomic_uint 256+4 uint [256]", "grid unsigned int 260+16 unsigned int [260 264 268 272]",
 	}, got)
 	require.Equal(t, 288, l.Size)
