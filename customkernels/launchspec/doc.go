@@ -30,7 +30,12 @@
 //	NAME=DTYPE[SHAPE]      input with the default fill of its dtype
 //	NAME=DTYPE[SHAPE]:FILL input
 //	NAME=DTYPE:NUMBER      input without axes, for a "constant T&"
-//	NAME=sampler[:OPTION,…] state of a sampler argument
+//	NAME=sampler[:OPTION,…]
+//	                       state of a sampler argument
+//	NAME.FIELD=FILL        numbers of a field of a structure; FIELD may be size.width or parts[1].width
+//	NAME.FIELD=BUFFER      pointer or texture in a structure: the name of a buffer or texture of the description
+//	NAME.FIELD=sampler[:OPTION,…]
+//	                       sampler in a structure
 //
 // NAME is the kernel's parameter, DTYPE MLX's name of a dtype, and SHAPE a list of lengths separated by commas. FILL is
 // one of
@@ -44,6 +49,9 @@
 //	V          the number V everywhere
 //	V,V,…      one number for each element
 //
+// A structure needs a value for each field. A pointer may refer to an argument of the kernel or to another buffer, which the
+// description gives like an argument.
+//
 // For a texture, DTYPE is a pixel format: r, rg or rgba, then 8unorm, 8snorm, 8uint, 8sint, 16unorm, 16snorm, 16uint,
 // 16sint, 16float, 32uint, 32sint or 32float, or bgra8unorm. SHAPE is [WIDTH], [LAYERS,WIDTH], [HEIGHT,WIDTH],
 // [LAYERS,HEIGHT,WIDTH] or [DEPTH,HEIGHT,WIDTH]. The elements are the components of the pixels. Normalized formats hold
@@ -56,6 +64,7 @@
 //	2*x[i]+1
 //	where(i%4==0,x[i],0)
 //	sum(k,0,16,a[i/8*16+k]*b[k*8+i%8])
+//	x[i]*params.scale+params.table[i%4]
 //
 // Integers divide as in C++. The functions are abs, ceil, cos, erf, exp, float, floor, log, max, min, pow, round, sin,
 // sqrt, tan, tanh and trunc, where(condition,a,b), and the reductions sum(k,low,high,term) and
