@@ -191,7 +191,9 @@ kernel void wrong(texture1d<float, access::write> x, uint i [[thread_position_in
 		{"fence 18"},
 		{"race 24"},
 		{"unwritten-output 27"},
-		{"uninitialized-read 32"}, {"texture-bounds 36"}, {"wrong-value 39"},
+		{"uninitialized-read 32"},
+		{"texture-bounds 36"},
+		{"wrong-value 39"},
 	}, found)
 	for i, part := range []string{
 		"reads x(-1), outside of the texture of 2, and Metal returns zeros", "writes y(2), outside of the texture of 2, and Metal drops",
