@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -29,7 +30,7 @@ func runAction(t *testing.T, dir, files, flags, sarif string) (output string, co
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// The action annotates the bugs of a small repository, and writes them as SARIF.
+// The action annotates the bugs of a small repository, and writes them as valid SARIF.
 func TestAction(t *testing.T) {
 	skip.Program(t, skip.Go)
 	t.Setenv("RUNNER_TEMP", t.TempDir())
@@ -75,6 +76,10 @@ func TestAction(t *testing.T) {
 	} {
 		require.Contains(t, sarif, part)
 	}
+	check := exec.Command("go", "run", "./sarifcheck")
+	check.Dir, check.Stdin = "../../tools", bytes.NewReader(text)
+	out, err := check.CombinedOutput()
+	require.NoError(t, err, "%s", out)
 
 	output, code = runAction(t, dir, "none/*.metal", "", "")
 	require.Equal(t, 2, code)

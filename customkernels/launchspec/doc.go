@@ -48,6 +48,7 @@
 //	ones       1 everywhere
 //	V          the number V everywhere
 //	V,V,…      one number for each element
+//	@FILE      the elements of a file
 //
 // A structure needs a value for each field. A pointer may refer to an argument of the kernel or to another buffer, which the
 // description gives like an argument.
@@ -58,8 +59,12 @@
 // numbers from 0 or -1 to 1, and their default fill is uniform. OPTION is one of Metal's, such as filter::linear.
 //
 // VALUES is a number for all elements, one number for each, @FILE, or an expression. FILE lies in the folder of the
-// shader and holds numbers separated by spaces and lines. The expression has Go's syntax, without spaces. It computes
-// element i from the inputs and from the initial content of inout: buffers:
+// shader. A file whose name ends in .npy has NumPy's format, and its elements in C's order. Expected values may have any
+// dtype, other elements that of the buffer. A file .bin holds the bytes of the elements, in the buffer's dtype and
+// little-endian. Any other file holds numbers separated by spaces and lines. [Spec.ReadFiles] reads the files.
+//
+// The expression has Go's syntax, without spaces. It computes element i from the inputs and from the initial content of
+// inout: buffers:
 //
 //	2*x[i]+1
 //	where(i%4==0,x[i],0)

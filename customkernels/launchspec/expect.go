@@ -6,9 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -23,7 +21,7 @@ type Expectation struct {
 	// Tolerance is that of [sanitizer.Expected].
 	Tolerance float64
 
-	values     []float64 // of a list or file
+	values     []float64 // of a list, or of a file after [Spec.ReadFiles]
 	expression ast.Expr  // of element i
 }
 
@@ -61,24 +59,6 @@ func numbers(words []string) ([]float64, error) {
 		}
 	}
 	return values, nil
-}
-
-// ReadFiles reads the expected values that lie in files of folder: numbers separated by spaces and lines.
-func (s *Spec) ReadFiles(fsys fs.FS, folder string) error {
-	for i, e := range s.Expected {
-		name, ok := strings.CutPrefix(e.Text, "@")
-		if !ok {
-			continue
-		}
-		content, err := fs.ReadFile(fsys, filepath.Join(folder, name))
-		if err == nil {
-			s.Expected[i].values, err = numbers(strings.Fields(string(content)))
-		}
-		if err != nil {
-			return fmt.Errorf("line %d: launch description: expected values of %s: %s: %w", s.Line, e.Output, name, err)
-		}
-	}
-	return nil
 }
 
 // of returns the expected values of an output with n elements. buffers holds the inputs by name.

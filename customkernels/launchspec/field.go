@@ -132,6 +132,9 @@ func (v FieldValue) put(data []byte, f sanitizer.Field, seed uint64, operands ma
 	if in.Fill, err = parseFill(text, in); err != nil {
 		return err
 	}
+	if in.Fill.Kind == FillFile {
+		return fmt.Errorf("%q is a file, and a field takes numbers", text)
+	}
 	array := in.Array(seed)
 	for i, at := range f.Offsets {
 		copy(data[at:], array.Data[i*f.DType.Size():(i+1)*f.DType.Size()])

@@ -93,6 +93,7 @@ kernel void indirect(constant node& n, constant images& i, device const uint* z)
 		"plain y=out:float32[1] p.low=65536 p.v=0":                 "the field p.low is a ushort: 65536 does not fit uint16: write an integer from 0 to 65535",
 		"plain y=out:float32[1] p.low=0.5 p.v=0":                   "the field p.low is a ushort: 0.5 does not fit uint16",
 		"plain y=out:float32[1] p.low=1 p.v=1,2":                   "the field p.v is a float3: 2 values for 3 elements",
+		"plain y=out:float32[1] p.low=@a.npy p.v=1":                `"@a.npy" is a file, and a field takes numbers`,
 		"plain y=out:float32[1] p.low= p.v=1":                      "its value is empty: write a number",
 		"plain y=out:float32[1] p.low=1 p.v=1 p=uint32[8]":         "p is given as an array and by fields: keep one",
 		"plain y=out:float32[1] q.low=1":                           "there is no buffer q to describe by fields",

@@ -18,6 +18,10 @@ type Fill struct {
 	Low, High int
 	// Values are the elements of FillValues: one for all, or one for each.
 	Values []float64
+	// File is the name of the file of FillFile.
+	File string
+
+	data []byte // elements of FillFile after [Spec.ReadFiles]
 }
 
 // FillKind is a distribution or sequence of elements.
@@ -30,6 +34,7 @@ const (
 	FillIntegers                 // random integers
 	FillIota                     // 0, 1, 2, …
 	FillValues                   // given numbers
+	FillFile                     // elements of a file
 )
 
 // isReal reports whether d is a floating-point or complex dtype.
@@ -67,6 +72,9 @@ func parseFill(text string, in Input) (Fill, error) {
 	case "ones":
 		return Fill{Kind: FillValues, Values: []float64{1}}, nil
 	}
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		return Fill{Kind: FillFile, File: name}, nil
+	}
 	if low, high, ok := strings.Cut(text, ".."); ok {
 		a, errA := strconv.Atoi(low)
 		b, errB := strconv.Atoi(high)
@@ -84,7 +92,7 @@ func parseFill(text string, in Input) (Fill, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		v, err := strconv.ParseFloat(part, 64)
 		if err != nil {
-			return f, fmt.Errorf("%q is not a fill: write normal, uniform, iota, zeros, ones, LOW..HIGH or numbers",
+			return f, fmt.Errorf("%q is not a fill: write normal, uniform, iota, zeros, ones, LOW..HIGH, @FILE or numbers",
 				part)
 		}
 		if err := checkValue(v, in.DType); err != nil {
@@ -127,8 +135,12 @@ func checkValue(v float64, d sanitizer.DType) error {
 // size returns the number of elements.
 func (in Input) size() int { return sanitizer.Array{Shape: in.Shape}.Size() }
 
-// Array returns the input with its elements. Random elements depend on the seed and the name of the input.
+// Array returns the input with its elements. Random elements depend on the seed and the name of the input. Elements of a
+// file must have been read with [Spec.ReadFiles]; otherwise they are zeros.
 func (in Input) Array(seed uint64) sanitizer.Array {
+	if in.Fill.Kind == FillFile && in.Fill.data != nil {
+		return sanitizer.Array{DType: in.DType, Shape: in.Shape, Data: in.Fill.data}
+	}
 	h := fnv.New64a()
 	h.Write([]byte(in.Name))
 	r := rand.New(rand.NewPCG(seed, h.Sum64()))
@@ -148,6 +160,8 @@ func (f Fill) at(i int, r *rand.Rand) float64 {
 		return float64(f.Low + r.IntN(f.High-f.Low+1))
 	case FillIota:
 		return float64(i)
+	case FillFile:
+		return 0
 	case FillValues:
 		if len(f.Values) == 0 {
 			return 0

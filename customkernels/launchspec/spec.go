@@ -28,7 +28,7 @@ type Spec struct {
 	Fields []FieldValue
 	// InOut are the initial contents of outputs that the kernel also reads.
 	InOut []Input
-	// Expected are the expectations about outputs. [Spec.ReadFiles] reads those in files.
+	// Expected are the expectations about outputs.
 	Expected []Expectation
 	// Seeds is the number of launches with different random inputs, of consecutive seeds. 0 means 1.
 	Seeds int
@@ -201,6 +201,11 @@ func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []s
 	fail := func(format string, args ...any) (sanitizer.Launch, []sanitizer.Array, error) {
 		return sanitizer.Launch{}, nil,
 			&LineError{s.Line, fmt.Errorf("launch description of %s: %w", k.Name(), fmt.Errorf(format, args...))}
+	}
+	for _, in := range slices.Concat(s.Inputs, s.InOut) {
+		if in.Fill.Kind == FillFile && in.Fill.data == nil {
+			return fail("the elements of %s are in a file: call Spec.ReadFiles first", in.Name)
+		}
 	}
 	for _, in := range s.Inputs {
 		if slices.Contains(k.Outputs(), in.Name) {

@@ -26,7 +26,8 @@ func causes(list []Finding) []Finding {
 		}
 		ranges[i] = ranges[i].meet(at)
 		for _, site := range []Site{f.Site.line(), f.Other.line()} {
-			if site.Line > 0 && site != kept[i].Site.line() && site != kept[i].Other.line() && !slices.Contains(kept[i].More, site) {
+			known := append([]Site{kept[i].Site, kept[i].Other}, kept[i].More...)
+			if site.Line > 0 && !slices.ContainsFunc(known, site.sameLine) {
 				kept[i].More = append(kept[i].More, site)
 			}
 		}
@@ -84,6 +85,8 @@ func sameDefect(f, g Finding) bool {
 	case FindingDivergentBarrier, FindingBarrierAfterExit, FindingDivergentReduction, FindingDivergentMatrix,
 		FindingShuffleInactive:
 		return true
+	case FindingOverflow, FindingShift: // in several instances of a template
+		return f.Site.sameLine(g.Site)
 	}
 	return false
 }
@@ -141,7 +144,7 @@ func explainWrongValues(wrong, list []Finding) []Finding {
 		if f.Kind != FindingNeverRead {
 			return false
 		}
-		wrong[0].More = append(wrong[0].More, f.Site)
+		wrong[0].More = append(append(wrong[0].More, f.Site), f.More...)
 		return true
 	})
 	return append(wrong, list...)

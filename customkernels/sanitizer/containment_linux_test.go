@@ -1,11 +1,14 @@
 package sanitizer
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/checker"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
+	"github.com/mlxgrad/mlxgrad/internal/oldlinux"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 )
 
@@ -22,13 +26,22 @@ import (
 const (
 	byText     = "the refusals of shader text"
 	byCompiler = "the compiler"
-	byLimits   = "the limits of a compilation"
+	byLimits   = "limits"
 	byImports  = "the refusal of library functions"
 	byLandlock = "Landlock"
+	bySignals  = "Landlock ABI 6"
 	bySeccomp  = "seccomp, before the start"
-	byWorker   = "seccomp and limits, in the worker"
+	byWorker   = "seccomp, in the worker"
+	byResult   = "the check of the result"
 	byChecker  = "a finding of the checker"
 )
+
+// inForce reports whether this machine has a layer.
+func inForce(layer string) bool {
+	restrictions, _ := Containment()
+	needed := map[string]string{byLandlock: "Landlock", bySignals: "signals", bySeccomp: "seccomp", byWorker: "seccomp"}[layer]
+	return strings.Contains(restrictions, needed)
+}
 
 // An attempt tries to reach something outside of the checker, or to hide a bug from it. run returns an error, a finding
 // or an error number, whose text must contain says.
@@ -44,14 +57,42 @@ func TestContainment(t *testing.T) {
 	if _, err := Compiler(); err != nil {
 		skip.Missing(t, skip.CXX, err)
 	}
-	_, open := Containment()
 	for _, a := range attempts(t) {
 		t.Run(a.name, func(t *testing.T) {
-			if open != "" && (a.layer == byLandlock || a.layer == bySeccomp || a.layer == byWorker) {
-				skip.Platform(t, "not restricted on this machine: "+open)
+			if !inForce(a.layer) {
+				skip.Platform(t, "this machine lacks "+a.layer)
 			}
 			require.Contains(t, a.run(t), a.says, "expected from %s", a.layer)
 		})
+	}
+}
+
+// Without Landlock, and also without seccomp, the other layers stop what they stop elsewhere.
+func TestContainmentOnOldLinux(t *testing.T) {
+	if _, err := Compiler(); err != nil {
+		skip.Missing(t, skip.CXX, err)
+	}
+	program, err := os.Executable()
+	require.NoError(t, err)
+	total := len(attempts(t))
+	for _, c := range []struct {
+		seccomp bool
+		lacking []string // layers
+	}{{true, []string{byLandlock, bySignals}}, {false, []string{byLandlock, bySignals, bySeccomp, byWorker}}} {
+		var out bytes.Buffer
+		cmd := exec.Command(program, "-test.run", "^TestContainment$", "-test.v")
+		cmd.Stdout, cmd.Stderr = &out, &out
+		require.NoError(t, oldlinux.Run(cmd, !c.seccomp), &out)
+		lacking := 0
+		for _, a := range attempts(t) {
+			if slices.Contains(c.lacking, a.layer) {
+				lacking++
+				require.Contains(t, out.String(), "this machine lacks "+a.layer)
+			}
+		}
+		require.Equal(t, lacking, strings.Count(out.String(), "    --- SKIP"))
+		require.Equal(t, total-lacking, strings.Count(out.String(), "    --- PASS"), &out)
+		t.Logf("with seccomp: %t: %d of %d attempts are stopped", c.seccomp, total-lacking, total)
 	}
 }
 
@@ -82,6 +123,9 @@ func attempts(t *testing.T) []attempt {
 		{"[[gnu::ifunc]]", byText, outside(`[[gnu::ifunc("g")]] void f();`), "gnu::ifunc"},
 		{"constructor of a variable", byText, outside("struct A { int v; A() { v = 1; } };\nconstant A a;"), "would run before"},
 		{"no_sanitize", byText, outside(`__attribute__((no_sanitize("thread"))) void f() {}`), "no_sanitize"},
+		{"[[no_sanitize]]", byText, outside(`[[no_sanitize("thread")]] void f() {}`), "no attribute no_sanitize"},
+		{"no_sanitize from pasted words", byText, outside("#define P(a, b) a##b\n[[gnu::P(no_san, itize)(\"thread\")]] void f() {}"), "gnu::"},
+		{"an unknown attribute", byText, outside("[[foo]] void f() {}"), "f.metal:3:3: Metal has no attribute foo"},
 		{"[[clang::no_sanitize]]", byText, outside(`[[clang::no_sanitize("thread")]] void f() {}`), "no_sanitize"},
 		{"#pragma GCC optimize", byText, outside("#pragma GCC optimize(\"O0\")"), "GCC optimize"},
 		{
@@ -136,7 +180,7 @@ func attempts(t *testing.T) []attempt {
 		{"remove a file", byLandlock, program("remove", secret), "errno 13\n"},
 		{"connect by TCP", bySeccomp, program("connect", fmt.Sprint(port)), "errno 1\n"},
 		{"start a shell", byLandlock, program("execute", "/bin/sh"), "errno 13\n"},
-		{"kill the parent", byLandlock, program("kill", fmt.Sprint(os.Getpid())), "errno 1\n"},
+		{"kill the parent", bySignals, program("kill", fmt.Sprint(os.Getpid())), "errno 1\n"},
 		{"trace the parent", bySeccomp, program("trace", fmt.Sprint(os.Getpid())), "errno 1\n"},
 		{"read the memory of the parent", bySeccomp, program("memory of", fmt.Sprint(os.Getpid())), "errno 1\n"},
 		{"a new namespace", bySeccomp, program("namespace", ""), "errno 1\n"},
@@ -146,13 +190,13 @@ func attempts(t *testing.T) []attempt {
 		{"execve in the worker", byWorker, worker(`call(SYS_execve, (long)"/proc/self/exe", 0, 0)`), "errno 1\n"},
 		{"fork in the worker", byWorker, worker("call(SYS_clone, 17)"), "errno 1\n"},
 		{"socket in the worker", byWorker, worker("call(SYS_socket, 2, 2)"), "errno 1\n"},
-		{"kill in the worker", byWorker, worker(fmt.Sprintf("call(SYS_kill, %d, 9)", os.Getpid())), "errno 1\n"},
+		{"kill in the worker", byWorker, worker(fmt.Sprintf("call(SYS_kill, %d, 0)", os.Getpid())), "errno 1\n"},
 		{"chmod in the worker", byWorker, worker(fmt.Sprintf("call(SYS_fchmodat, -100, (long)%q, 0777)", secret)), "errno 1\n"},
 		{"raise limits in the worker", byWorker, worker("call(SYS_prlimit64, 0, 7, 0, 0)"), "errno 1\n"},
 		{"forged messages", byWorker, worker(`call(SYS_write, 2, (long)"MGCK", 4)`), "errno 1\n"},
-		{"fill the memory", byWorker, worker("call(SYS_mmap, 0, 1l << 40, 3, 0x22, -1)"), "errno 12\n"},
-		{"fill the disk", byWorker, worker("({ while (call(SYS_write, 4, 0x400000, 4096) > 0) {} 0; })"), "file size limit exceeded"},
-		{"a forged result", byWorker, worker(`({ call(SYS_write, 4, 0x400000, 4096); call(SYS_exit_group, 0); })`), "not a result"},
+		{"fill the memory", byLimits, worker("call(SYS_mmap, 0, 1l << 40, 3, 0x22, -1)"), "errno 12\n"},
+		{"fill the disk", byLimits, worker("({ while (call(SYS_write, 4, 0x400000, 4096) > 0) {} 0; })"), "file size limit exceeded"},
+		{"a forged result", byResult, worker(`({ call(SYS_write, 4, 0x400000, 4096); call(SYS_exit_group, 0); })`), "not a result"},
 		{"an endless loop", byChecker, worker("({ while (true) {} 0; })"), "kind 10"},
 		{
 			"a write to the checker's state", byChecker, worker("({ static long mine; long* volatile p = &mine; p[2048] = 0; 0; })"),

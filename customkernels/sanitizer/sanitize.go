@@ -144,6 +144,9 @@ func (s Site) line() Site {
 	return s
 }
 
+// sameLine reports whether two places are on one line. Their functions may be instances of one template.
+func (s Site) sameLine(o Site) bool { return s.File == o.File && s.Line == o.Line }
+
 // String returns file:line.
 func (s Site) String() string { return fmt.Sprintf("%s:%d", s.File, s.Line) }
 

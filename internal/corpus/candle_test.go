@@ -165,6 +165,13 @@ func candleCases() []launchCase {
 			tolerance: 1e-5,
 		},
 		{
+			file: kernels + "mlx_sort.metal",
+			launch: "c_block_sort_float32_float32_bn128_tn8 grid=128,3 threadgroup=128 inp=float32[3,501] out=out:float32[3,501]" +
+				" size_sorted_axis=int32:501 in_stride_sorted_axis=int32:1 out_stride_sorted_axis=int32:1 in_stride_segment_axis=int32:501" +
+				" out_stride_segment_axis=int32:501",
+			findings: []sanitizer.FindingKind{sanitizer.FindingOutOfBounds},
+		},
+		{
 			file: kernels + "sort.metal",
 			launch: "asort_desc_f32 grid=128,3 threadgroup=128,1 x=float32[3,101] dst=out:uint32[3,101] ncols=int64:101 ncols_pad=int64:128" +
 				" shared_values=threadgroup:128",

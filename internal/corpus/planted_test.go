@@ -250,3 +250,10 @@ func TestPlantedBugs(t *testing.T) {
 		})
 	}
 }
+
+// The planted bugs are of every kind of finding.
+func TestPlantedKinds(t *testing.T) {
+	for _, kind := range sanitizer.FindingKinds() {
+		require.True(t, slices.ContainsFunc(plantedBugs, func(p planted) bool { return p.kind == kind }), kind)
+	}
+}

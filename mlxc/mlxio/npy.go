@@ -5,11 +5,9 @@ import (
 	"io"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/internal/npy"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
-
-// A .npy file (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html) consists of a magic string, a
-// version, the length of the header, the header, which is a literal Python dictionary, and the elements.
 
 // npyTypes maps NumPy's type strings, without byte order, to dtypes. NumPy has no bfloat16; MLX and ml_dtypes write V2,
 // two bytes of unspecified type, for it.
@@ -18,12 +16,6 @@ var npyTypes = map[string]mlxc.DType{
 	"i1": mlxc.Int8, "i2": mlxc.Int16, "i4": mlxc.Int32, "i8": mlxc.Int64,
 	"f2": mlxc.Float16, "f4": mlxc.Float32, "f8": mlxc.Float64, "V2": mlxc.BFloat16, "c8": mlxc.Complex64,
 }
-
-const (
-	npyMagic     = "\x93NUMPY"
-	npyMaxHeader = 1 << 16
-	npyAlignment = 64
-)
 
 // LoadNPY opens a file of NumPy's .npy format. The array is lazy, as with [LoadSafetensors]: it reads its elements when
 // it is evaluated. LoadNPY supports both byte orders and both orders of axes (C and Fortran). An array in the byte
@@ -62,25 +54,32 @@ func WriteNPY(w io.Writer, a *mlxc.Array) error {
 }
 
 func readNPY(r io.Reader, size int64, from elementSource) (*mlxc.Array, error) {
-	h, start, err := readNPYHeader(r)
+	h, start, err := npy.ReadHeader(r)
+	if err != nil {
+		return nil, truncated(err)
+	}
+	d, ok := npyTypes[h.Type]
+	if !ok {
+		return nil, fmt.Errorf("MLX has no dtype %s", h.Type)
+	}
+	shape, elements, err := checkDims(d, h.Shape)
 	if err != nil {
 		return nil, err
 	}
-	n := int64(h.elements) * int64(h.dtype.Size())
+	n := int64(elements) * int64(d.Size())
 	if size != maxBytes && size != start+n {
 		return nil, fmt.Errorf("the file has %d bytes, but its header describes %d", size, start+n)
 	}
-	shape := slices.Clone(h.shape)
-	if h.fortran {
+	if h.Fortran {
 		slices.Reverse(shape)
 	}
 	var a *mlxc.Array
-	if h.swapped {
-		a, err = loadSwapped(from, start, n, shape, h.dtype)
+	if h.Swapped && d.Size() > 1 {
+		a, err = loadSwapped(from, start, n, shape, d)
 	} else {
-		a, err = loadArray(from, start, shape, h.dtype)
+		a, err = loadArray(from, start, shape, d)
 	}
-	if err != nil || !h.fortran || len(shape) < 2 {
+	if err != nil || !h.Fortran || len(shape) < 2 {
 		return a, err
 	}
 	defer a.Free()
@@ -124,7 +123,13 @@ func writeNPY(w io.Writer, a *mlxc.Array) error {
 	if a.NDim() > maxAxes {
 		return fmt.Errorf("the array has %d axes; the maximum is %d", a.NDim(), maxAxes)
 	}
-	if _, err := w.Write(makeNPYHeader(a.DType(), a.Shape())); err != nil {
+	var kind string
+	for name, d := range npyTypes {
+		if d == a.DType() {
+			kind = name
+		}
+	}
+	if _, err := w.Write(npy.FormatHeader(kind, a.DType().Size(), a.Shape())); err != nil {
 		return err
 	}
 	return writeElements(w, a)

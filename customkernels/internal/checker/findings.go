@@ -28,7 +28,7 @@ func (p *Program) translate(r *Result, findings []wireFinding, l Launch) error {
 			Write: w.Access&isWrite != 0, OtherWrite: w.Access&otherIsWrite != 0,
 			Atomic: w.Access&isAtomic != 0, OtherAtomic: w.Access&otherIsAtomic != 0,
 			Group: int(w.Group), Thread: int(w.Thread), OtherGroup: -1, OtherThread: -1,
-			Schedule: int(w.Schedule), Detail: int(w.Detail), Address: w.Address, Count: int(w.Count),
+			Schedule: int(w.Schedule), Detail: int(w.Detail), Address: w.Address, Count: int(w.Count), pc: w.PC,
 		}
 		if w.OtherThread != none {
 			f.OtherGroup, f.OtherThread = int(w.OtherGroup), int(w.OtherThread)

@@ -49,8 +49,10 @@ type Launch struct {
 	// it is nil, every line does.
 	Located func(line int) bool
 
-	watched bool   // for a watched program
-	fills   []byte // initial bytes of filled variables, one for each schedule; at most 4
+	watched    bool   // for a watched program
+	fills      []byte // initial bytes of filled variables, or of filled reads, one for each schedule; at most 4
+	filledRead uint64 // pc of the uninitialized reads that give fills; 0 for none, everyRead for all
+	order      *int   // the order of all schedules; nil if each has its own
 }
 
 // Finding is a finding in terms of the translated text.
@@ -71,6 +73,8 @@ type Finding struct {
 	Detail                  int    // depends on the kind, as in worker/protocol.h
 	Address                 uint64
 	Count                   int // occurrences; the elements of an UnwrittenOutput
+
+	pc uint64
 }
 
 // Slot is a buffer or threadgroup variable with its traffic in bytes.
@@ -110,13 +114,16 @@ func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.dropUnusedReads(ctx, l, r); err != nil {
+		return nil, err
+	}
 	if err := p.watchVariables(ctx, l, r); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// run is Run without the second program.
+// run is Run without further runs and programs.
 func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	launch, err := temporary()
 	if err != nil {
@@ -130,7 +137,10 @@ func (p *Program) run(ctx context.Context, l Launch) (*Result, error) {
 	defer result.Close()
 	h := launchHeader{
 		Schedules: uint32(l.Schedules), Seed: l.Seed, OnlySchedule: -1,
-		TimeoutMS: uint32(max(l.Timeout.Milliseconds(), 1)), Watched: flag(l.watched),
+		TimeoutMS: uint32(max(l.Timeout.Milliseconds(), 1)), Watched: flag(l.watched), FilledRead: l.filledRead,
+	}
+	if l.order != nil {
+		h.OnlySchedule = int32(*l.order)
 	}
 	for i, fill := range l.fills {
 		h.Fills |= uint32(fill) << (8 * i)

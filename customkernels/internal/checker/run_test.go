@@ -102,6 +102,22 @@ func TestIndicesBeyondArrays(t *testing.T) {
 	require.Equal(t, NeverRead, r.Findings[1].Kind)
 }
 
+// In a threadgroup of one thread no other thread can read a value, so a value without a reader is no finding.
+func TestValuesOfOneThread(t *testing.T) {
+	const store = "auto& tile = mlxg::threadgroup_variable<uint[8], 0>();\ntile[i % 8] = i;\ny[i] = i;"
+	require.Equal(t, NeverRead, runBodyOn(t, store, 2).Findings[0].Kind)
+	require.Empty(t, runBodyOn(t, store, 1).Findings)
+}
+
+// The result of a launch that does not end has the sizes of its buffers.
+func TestSlotsOfAnUnfinishedLaunch(t *testing.T) {
+	r := runBody(t, "y[i + 100] = 7 / x[i];")
+	require.Equal(t, Crash, r.Findings[0].Kind)
+	require.Len(t, r.Slots, 2)
+	require.Equal(t, 160, r.Slots[1].Size)
+	require.Equal(t, 4, r.Slots[1].Element)
+}
+
 func TestFaultsAreFindings(t *testing.T) {
 	for _, test := range []struct {
 		text string

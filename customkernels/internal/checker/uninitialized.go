@@ -31,7 +31,7 @@ func (p *Program) watchVariables(ctx context.Context, l Launch, r *Result) error
 	if err != nil {
 		return err
 	}
-	l.watched, l.fills, l.Schedules = true, fills, len(fills)
+	l.watched, l.order, l.fills, l.Schedules = true, new(int), fills, len(fills)
 	w, err := second.run(ctx, l)
 	if err != nil {
 		return err

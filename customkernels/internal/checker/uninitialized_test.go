@@ -69,3 +69,37 @@ func TestFailedSearchForUninitializedVariables(t *testing.T) {
 	require.ErrorContains(t, err, "of the second program")
 	require.Nil(t, r)
 }
+
+// An uninitialized read is a finding only if an output, an address or a branch depends on its value. Other reads of the
+// same memory do not matter.
+func TestUsedReads(t *testing.T) {
+	for name, c := range map[string]struct {
+		text  string
+		lines []int
+	}{
+		"discarded":          {"float v = sums[i % 32];\ny[i] = i % 32 < 4 ? uint(v) : i;", nil},
+		"in a discarded sum": {"float v = simd_prefix_exclusive_sum(sums[i % 32]);\ny[i] = i % 32 < 4 ? uint(v) : i;", nil},
+		"copied":             {"sums[i % 32] = sums[i % 32] + 1;\ny[i] = i;", nil},
+		"output":             {"y[i] = as_type<uint>(sums[i % 32]);", []int{5}},
+		"maximum":            {"y[i] = uint(max(sums[i % 32], 0.0f));", []int{5}},
+		"through a copy":     {"sums[i % 32 + 32] = sums[i % 32];\ny[i] = uint(sums[i % 32 + 32]);", []int{5}},
+		"branch":             {"if (sums[i % 32] > 0) sums[40 + i % 2] = 1;\ny[i] = i;", []int{5}},
+		"address":            {"volatile float v = sums[uint(sums[i % 32]) % 32];\ny[i] = i;", []int{5}},
+		"output itself":      {"y[i] = y[i] + 1;", []int{5}},
+		"output, discarded":  {"const uint v = y[i];\ny[i] = i < 100 ? i : v;", nil},
+		"one of two":         {"float v = sums[i % 32];\ny[i] = i < 100 ? i : uint(v);\ny[i] += uint(sums[i % 32]);", []int{7}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := runBody(t, "float (&sums)[64] = mlxg::threadgroup_variable<float[64], 0>();\n"+
+				"if (i % 32 < 4) sums[i % 32] = 1;\n"+c.text)
+			var lines []int
+			for _, f := range r.Findings {
+				if f.Kind == UninitializedRead {
+					lines = append(lines, f.Path[0].Line)
+				}
+			}
+			require.Equal(t, c.lines, lines)
+			require.NotNil(t, r.Outputs)
+		})
+	}
+}

@@ -22,6 +22,7 @@ type launchHeader struct {
 	TimeoutMS          uint32
 	OnlySchedule       int32
 	Watched, Fills     uint32
+	FilledRead         uint64
 }
 
 type bufferHeader struct {

@@ -19,6 +19,9 @@ var allowedAttributes = map[string]bool{
 	"vector_size": true, "warn_unused_result": true,
 }
 
+// compilerPrefixes holds the prefixes of the compilers' attributes. allowedAttributes holds the names that may follow.
+var compilerPrefixes = map[string]bool{"gnu": true, "__gnu__": true, "clang": true, "_Clang": true}
+
 // allowedPragmas holds the words that may follow "#pragma GCC" and "#pragma clang". deniedPragmas holds the words
 // that must not follow "#pragma".
 var (
@@ -129,7 +132,9 @@ func (s *Structure) forbiddenAt(i int, t Token) error {
 		return refuse(externC)
 	case t.Is("__attribute__") || t.Is("__attribute"):
 		return s.attributes(i)
-	case (t.Is("gnu") || t.Is("__gnu__") || t.Is("clang") || t.Is("_Clang")) && next.Is("::"):
+	case t.Is("[") && next.Is("[") && t.Directive == 0:
+		return s.bracketed(j)
+	case compilerPrefixes[t.Text] && next.Is("::"):
 		if _, name := s.next(j); !allowedAttribute(name) {
 			return refuse("the attribute %s::%s is not allowed in a shader; remove it", t.Text, name.Text)
 		}
@@ -209,6 +214,45 @@ func (s *Structure) attributes(i int) error {
 		}
 	}
 	return nil
+}
+
+// bracketed rejects names within the [[…]] whose second bracket is token i of All that neither Metal nor C++ has. A name
+// may be a macro, which stands for attributes. forbiddenAt checks the names after a compiler's prefix.
+func (s *Structure) bracketed(i int) error {
+	depth, name := 0, true
+	for j, t := s.next(i); depth >= 0 && t.Text != ""; j, t = s.next(j) {
+		switch {
+		case t.Is("(") || t.Is("["):
+			depth++
+		case t.Is(")") || t.Is("]"):
+			depth--
+		case depth > 0:
+		case t.Is(","):
+			name = true
+		case name:
+			name = false
+			known := attributes[t.Text] || t.Is("using") || s.macro(t.Text)
+			if _, next := s.next(j); next.Is("::") {
+				known = compilerPrefixes[t.Text]
+			}
+			if t.Kind == Identifier && !known {
+				return Errorf(s.Position(t), "Metal has no attribute %s; correct its name, or remove it", t.Text)
+			}
+		}
+	}
+	return nil
+}
+
+// macro reports whether a directive of the text defines a macro with this name.
+func (s *Structure) macro(name string) bool {
+	for i := range s.All {
+		if s.BeginsDirective(i) {
+			if directive, words := s.Directive(i); directive == "define" && len(words) > 0 && words[0] == name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // pragma checks the words of a pragma.

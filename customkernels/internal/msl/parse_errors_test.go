@@ -33,7 +33,7 @@ func TestParseErrors(t *testing.T) {
 		{"missing body", "\nkernel void f(device float* y);", "2:13", "has no body"},
 		{
 			"unknown attribute", "kernel void f(device float* y, uint i [[thread_position]]) {}", "1:41",
-			"unsupported attribute thread_position",
+			"Metal has no attribute thread_position",
 		},
 		{
 			"a buffer attribute that is none", "kernel void f(device float* y [[thread_position_in_grid]]) {}", "1:33",

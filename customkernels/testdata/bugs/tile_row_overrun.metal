@@ -11,7 +11,7 @@ kernel void tile_row_overrun_bug(
     device float* y [[buffer(1)]],
     uint i [[thread_position_in_threadgroup]]) {
   threadgroup float tile[9][8];
-  tile[i / 8][i % 8] = x[i];  // also: never-read
+  tile[i / 8][i % 8] = x[i];
   if (i < 8) {
     tile[8][i] = x[64 + i];
   }

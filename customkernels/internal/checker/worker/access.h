@@ -99,6 +99,9 @@ CHECKER_FAST void access(uintptr_t address, uint64_t size, uint32_t pc) {
   slot& s = now.slots[d >> slot_shift];
   const uint64_t offset = address - s.start;
   now.pc = pc;
+  if (now.attention & trace_wanted) {
+    trace(address, pc);
+  }
   if (unlikely(offset >= s.size || size > s.size - offset)) {
     const int32_t number = int32_t(&s - now.slots);
     if (size > 0) {

@@ -332,11 +332,13 @@ static void run_group(uint32_t group) {
 static uint32_t* group_order;
 static uint32_t schedule_begin;  // first segment of the schedule
 
-// Runs all threadgroups in the schedule's order, with the initial content of the buffers.
-static void run_schedule(uint32_t schedule) {
-  now.schedule = header.watched ? 0 : schedule;
-  mlxg_checked_fill = schedule < 4 ? uint8_t(header.fills >> 8 * schedule) : 0;
-  random_state = header.seed + 0x632be59bd9b4e019u * schedule;
+// Runs all threadgroups in the order of the n-th schedule, with the initial content of the buffers.
+static void run_schedule(uint32_t n) {
+  now.schedule = header.only_schedule < 0 ? n : uint32_t(header.only_schedule);
+  now.fill = mlxg_checked_fill = n < 4 ? uint8_t(header.fills >> 8 * n) : 0;
+  now.filled_read = header.filled_read;
+  now.trace = 0;
+  random_state = header.seed + 0x632be59bd9b4e019u * now.schedule;
   // A new first_segment invalidates the records of earlier schedules. They are cleared when the segment numbers grow
   // large.
   bool clear = false;
@@ -366,12 +368,15 @@ static void run_schedule(uint32_t schedule) {
     }
   }
   fences_new_schedule();
-  set_attention(schedule == 0 ? uint32_t(traffic_wanted) : 0);
+  set_attention(now.filled_read ? trace_wanted : n == 0 ? traffic_wanted : 0);
   order_by_schedule(group_order, group_count);
   for (uint64_t g = 0; g < group_count; ++g) {
     run_group(group_order[g]);
   }
   report_unread();
+  if (now.filled_read) {
+    forget_filled_reads();
+  }
   set_attention(0);
 }
 

@@ -135,6 +135,19 @@ void __asan_loadN_noabort(uintptr_t p, uintptr_t size) {
 void __asan_storeN_noabort(uintptr_t p, uintptr_t size) {
   checker::own_access<true>(p, size, CHECKER_PC);
 }
+// Clang calls these functions to mark the redzones of large stack frames.
+#define CHECKER_MARK(BYTE)                                          \
+  void __asan_set_shadow_##BYTE(uintptr_t shadow, uintptr_t size) { \
+    __real_memset(reinterpret_cast<void*>(shadow), 0x##BYTE, size); \
+  }
+CHECKER_MARK(00)
+CHECKER_MARK(f1)
+CHECKER_MARK(f2)
+CHECKER_MARK(f3)
+CHECKER_MARK(f5)
+CHECKER_MARK(f8)
+#undef CHECKER_MARK
+
 void __asan_handle_no_return() {}
 void __asan_before_dynamic_init(const char*) {}
 void __asan_after_dynamic_init() {}

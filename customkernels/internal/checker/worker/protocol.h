@@ -21,10 +21,14 @@ struct launch_header {
   uint32_t threadgroup[3];
   uint64_t seed;
   uint32_t timeout_ms;
-  int32_t only_schedule;  // -1 for all
-  uint32_t watched;       // the program watches a thread's own variables; all schedules are in order
-  uint32_t fills;         // the byte that variables begin with, of four schedules, the first in the lowest bits
+  int32_t only_schedule;  // the order of all schedules; -1 if each has its own
+  uint32_t watched;       // the program watches a thread's own variables
+  uint32_t fills;  // the byte that variables begin with, or uninitialized reads give, of four schedules, the first
+                   // in the lowest bits
+  uint64_t filled_read;  // pc of the uninitialized reads that give this byte; 0 for none, every_read for all
 };
+
+constexpr uint64_t every_read = ~uint64_t(0);
 
 struct buffer_header {
   uint64_t size, offset;  // offset of the content in the file

@@ -21,6 +21,7 @@
 #define CHECKER_RULE_H
 
 #include "fence.h"
+#include "filled.h"
 #include "report.h"
 #include "unread.h"
 
@@ -169,6 +170,9 @@ CHECKER_FAST bool enough_readers(const slot& s, uint64_t c) {
 }
 
 CHECKER_RARE void uninitialized(const slot& s, uint64_t c, uint32_t size, uint32_t pc) {
+  if (now.filled_read) {
+    fill_read(s, c, pc);
+  }
   finding f = here(uninitialized_read, pc);
   f.slot = int32_t(&s - now.slots);
   f.offset = int64_t(c << s.shift);

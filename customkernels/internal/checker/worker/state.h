@@ -123,7 +123,7 @@ struct state {
   uint32_t epoch;    // first segment after the last barrier or fence of any kind
   uintptr_t arena;
   uintptr_t workspace;
-  uint32_t attention;  // traffic_wanted, write_pending
+  uint32_t attention;  // traffic_wanted, write_pending, trace_wanted
   uint32_t thread, group;
   uint32_t phase[spaces], any;
   bool running;
@@ -138,9 +138,12 @@ struct state {
   uint32_t simdgroup_count, thread_count;
   uint32_t schedule;
   uint64_t barriers, simd_operations, segments32, bank_conflicts;
+  uint64_t filled_read;  // of the launch_header
+  uint64_t trace;        // hash of the accesses of the schedule
+  unsigned char fill;
 };
 
-constexpr uint32_t traffic_wanted = 1, write_pending = 2;
+constexpr uint32_t traffic_wanted = 1, write_pending = 2, trace_wanted = 4;
 
 constexpr uint32_t max_segments = 1u << 27;
 

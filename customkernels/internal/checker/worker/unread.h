@@ -171,6 +171,9 @@ static void count_unread() {
     }
     f.kind = never_read;
     for (auto& s : stores) {
+      if (now.thread_count == 1) {
+        break;  // threadgroup memory serves no purpose in such a launch, so values without a reader mean nothing
+      }
       if (s.pc != 0 && (s.pc != b.pc || s.slot != b.slot)) {
         continue;
       }

@@ -200,9 +200,9 @@ static void compare(uint32_t schedule) {
 
 // Runs all schedules. A launch that needs finer shadow cells starts again.
 static void run_all() {
-  const bool all = header.only_schedule < 0;
+  uint64_t first_trace = 0;
   for (uint32_t n = 0; n < header.schedules; ++n) {
-    run_schedule(all ? n : uint32_t(header.only_schedule));
+    run_schedule(n);
     if (refine()) {
       forget_findings();
       for (uint32_t i = 0; i < now.slot_count; ++i) {
@@ -218,8 +218,10 @@ static void run_all() {
     result.schedules = n + 1;
     if (n > 0) {
       compare(n);
+      result.differs |= now.trace != first_trace;
       continue;
     }
+    first_trace = now.trace;
     take_slots();
     compare_expected();
     report_unwritten();
@@ -285,6 +287,11 @@ static int run() {
     threads *= header.threadgroup[d];
   }
   lay_out();
+  for (uint32_t i = 0; i < now.slot_count; ++i) {
+    slot_results[i].size = now.slots[i].size;  // for findings of a launch that does not end
+    slot_results[i].element = now.slots[i].element;
+    slot_results[i].id = now.slots[i].id;
+  }
   make_fibers(threads);
   if (header.watched) {
     make_own_shadow();

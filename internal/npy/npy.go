@@ -1,33 +1,44 @@
-package mlxio
+// Package npy reads and writes the headers of files of NumPy's .npy format
+// (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html): a magic string, a version, the length of the
+// header, the header, which is a literal Python dictionary, and the elements.
+package npy
 
 import (
 	"bytes"
-	endian "encoding/binary"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-
-	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// npyHeader is a parsed header.
-type npyHeader struct {
-	dtype    mlxc.DType
-	swapped  bool // the elements have the byte order opposite to the machine's
-	fortran  bool // the first axis varies fastest
-	shape    []int
-	elements int
+const (
+	magic     = "\x93NUMPY"
+	maxHeader = 1 << 16
+	alignment = 64
+	maxAxes   = 64 // NumPy's limit
+)
+
+// bigEndian is set if the machine's numbers begin with their upper bytes.
+var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
+
+// A Header describes the elements of a file.
+type Header struct {
+	Type    string   // NumPy's type without byte order, such as f4. It may be a type that MLX lacks
+	Swapped bool     // the elements have the byte order opposite to the machine's
+	Fortran bool     // the first axis varies fastest
+	Shape   []uint64 // lengths of at most 64 axes, not checked otherwise
 }
 
-// readNPYHeader reads and checks a header. The elements begin at byte start.
-func readNPYHeader(r io.Reader) (h npyHeader, start int64, err error) {
+// ReadHeader reads a header. The elements begin at byte start. The error of a truncated file is io.EOF or
+// io.ErrUnexpectedEOF.
+func ReadHeader(r io.Reader) (h Header, start int64, err error) {
 	var prefix [8]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil {
-		return h, 0, truncated(err)
+		return h, 0, err
 	}
-	if string(prefix[:6]) != npyMagic {
+	if string(prefix[:6]) != magic {
 		return h, 0, errors.New("it is not a .npy file")
 	}
 	length := make([]byte, 4)
@@ -39,31 +50,30 @@ func readNPYHeader(r io.Reader) (h npyHeader, start int64, err error) {
 		return h, 0, fmt.Errorf("the version is %d.%d; versions 1 to 3 are supported", prefix[6], prefix[7])
 	}
 	if _, err := io.ReadFull(r, length); err != nil {
-		return h, 0, truncated(err)
+		return h, 0, err
 	}
 	var n int64
 	for i, b := range length {
 		n |= int64(b) << (8 * i)
 	}
-	if n > npyMaxHeader {
-		return h, 0, fmt.Errorf("the header has %d bytes; the maximum is %d", n, npyMaxHeader)
+	if n > maxHeader {
+		return h, 0, fmt.Errorf("the header has %d bytes; the maximum is %d", n, maxHeader)
 	}
-	text, err := readN(r, n)
-	if err != nil {
+	var text bytes.Buffer
+	if _, err := io.CopyN(&text, r, n); err != nil {
 		return h, 0, err
 	}
-	h, err = parseNPYHeader(string(text))
+	h, err = parse(text.String())
 	if err != nil {
-		return h, 0, fmt.Errorf("the header %q: %w", strings.TrimSpace(string(text)), err)
+		return h, 0, fmt.Errorf("the header %q: %w", strings.TrimSpace(text.String()), err)
 	}
 	return h, int64(len(prefix)+len(length)) + n, nil
 }
 
-// parseNPYHeader parses a dictionary with the keys descr, fortran_order and shape.
-func parseNPYHeader(text string) (h npyHeader, err error) {
+// parse parses a dictionary with the keys descr, fortran_order and shape.
+func parse(text string) (h Header, err error) {
 	p := literal{text}
 	seen := map[string]bool{}
-	var dims []uint64
 	if !p.take("{") {
 		return h, errors.New("it does not begin with {")
 	}
@@ -83,11 +93,11 @@ func parseNPYHeader(text string) (h npyHeader, err error) {
 		case "descr":
 			err = h.setType(&p)
 		case "fortran_order":
-			if h.fortran = p.take("True"); !h.fortran && !p.take("False") {
+			if h.Fortran = p.take("True"); !h.Fortran && !p.take("False") {
 				err = errors.New("fortran_order must be True or False")
 			}
 		case "shape":
-			dims, err = p.tuple()
+			h.Shape, err = p.tuple()
 		default:
 			err = fmt.Errorf("the key %s is unknown", key)
 		}
@@ -104,25 +114,19 @@ func parseNPYHeader(text string) (h npyHeader, err error) {
 	if len(seen) != 3 {
 		return h, errors.New("it must have the keys descr, fortran_order and shape")
 	}
-	h.shape, h.elements, err = checkDims(h.dtype, dims)
-	return h, err
+	return h, nil
 }
 
-func (h *npyHeader) setType(p *literal) error {
+func (h *Header) setType(p *literal) error {
 	descr, err := p.text()
 	if err != nil {
 		return fmt.Errorf("descr must be a simple type: %w", err)
 	}
-	name := strings.TrimLeft(descr, "<>=|")
-	d, ok := npyTypes[name]
-	if !ok || len(descr) > len(name)+1 {
-		return fmt.Errorf("MLX has no dtype %s", descr)
+	h.Type = descr
+	if name := strings.TrimLeft(descr, "<>=|"); len(descr) == len(name)+1 {
+		h.Type = name
 	}
-	h.dtype = d
-	big := descr[0] == '>'
-	little := descr[0] == '<'
-	isBig := endian.NativeEndian.Uint16([]byte{0, 1}) == 1
-	h.swapped = d.Size() > 1 && (big && !isBig || little && isBig)
+	h.Swapped = strings.HasPrefix(descr, ">") && !bigEndian || strings.HasPrefix(descr, "<") && bigEndian
 	return nil
 }
 
@@ -182,22 +186,18 @@ func (p *literal) tuple() ([]uint64, error) {
 	return numbers, nil
 }
 
-func makeNPYHeader(d mlxc.DType, shape []int) []byte {
-	var descr string
-	for name, t := range npyTypes {
-		if t == d {
-			descr = name
-		}
-	}
+// FormatHeader returns the beginning of a file whose elements have a type, such as f4, a size in bytes, the machine's
+// byte order, and the last axis varying fastest. Its length is a multiple of 64.
+func FormatHeader(kind string, size int, shape []int) []byte {
 	order := "<"
 	switch {
-	case d.Size() == 1:
+	case size == 1:
 		order = "|"
-	case endian.NativeEndian.Uint16([]byte{0, 1}) == 1:
+	case bigEndian:
 		order = ">"
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "{'descr': '%s%s', 'fortran_order': False, 'shape': (", order, descr)
+	fmt.Fprintf(&b, "{'descr': '%s%s', 'fortran_order': False, 'shape': (", order, kind)
 	for i, n := range shape {
 		if i > 0 {
 			b.WriteString(", ")
@@ -210,12 +210,12 @@ func makeNPYHeader(d mlxc.DType, shape []int) []byte {
 	b.WriteString("), }")
 	// The header ends in a newline, and the elements begin at a multiple of 64 bytes. The 2-byte length of version 1
 	// suffices for maxAxes axes.
-	const prefix = len(npyMagic) + 2 + 2
-	for (prefix+b.Len()+1)%npyAlignment != 0 {
+	const prefix = len(magic) + 2 + 2
+	for (prefix+b.Len()+1)%alignment != 0 {
 		b.WriteByte(' ')
 	}
 	b.WriteByte('\n')
-	out := append([]byte(npyMagic), 1, 0)
-	out = endian.LittleEndian.AppendUint16(out, uint16(b.Len()))
+	out := append([]byte(magic), 1, 0)
+	out = binary.LittleEndian.AppendUint16(out, uint16(b.Len()))
 	return append(out, b.Bytes()...)
 }
