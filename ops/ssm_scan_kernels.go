@@ -106,17 +106,16 @@ func (in ssmInputs) bind(on target) ssmLaunches {
 	return l
 }
 
+// ssmUndefined names outputs, by kernel, that stay undefined for slots without steps and for steps after a block.
+var ssmUndefined = map[string][]string{"ssm_decay_terms": {"decay_parts"}, "ssm_state_gradients": {"dots"}}
+
 // launch runs a kernel of matrix products on groups[0]×groups[1]×groups[2] threadgroups.
 func (l ssmLaunches) launch(
 	file *shaderFile, kernel string, groups [3]int, outputs []mlxc.Output, inputs ...*mlxc.Array,
 ) []*mlxc.Array {
 	groups[0] *= l.threads()
-	var undefined []string
-	if kernel == "ssm_decay_terms" {
-		undefined = []string{"decay_parts"}
-	}
 	return l.on.launch(file.kernel(kernel), customkernels.Launch{
-		Undefined:         undefined,
+		Undefined:         ssmUndefined[kernel],
 		Grid:              groups,
 		Threadgroup:       [3]int{l.threads(), 1, 1},
 		ThreadgroupMemory: l.memory,
