@@ -23,6 +23,10 @@ import (
 
 type arrays = []*mlxc.Array
 
+var _ = testdevice.AllOnGPU()
+
+func TestOnGPU(t *testing.T) { testdevice.RunOnGPU(t) }
+
 func TestMain(m *testing.M) {
 	quickcompile.Set(true)
 	testdevice.Main(m)
