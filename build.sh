@@ -327,8 +327,10 @@ case $verb in
     fi
     go vet -C tools ./... || failed=1
     go vet -C gomlx ./... || failed=1
+    go vet -C examples/llama ./... || failed=1
     go tool -modfile=tools/go.mod golangci-lint run --build-tags mlxheaders ./... || failed=1
     (cd gomlx && go tool -modfile=../tools/go.mod golangci-lint run ./...) || failed=1
+    (cd examples/llama && go tool -modfile=../../tools/go.mod golangci-lint run ./...) || failed=1
     # Not every machine has shellcheck and pyflakes.
     go tool -modfile=tools/go.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yml || failed=1
     exit $failed

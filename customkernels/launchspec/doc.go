@@ -30,6 +30,12 @@
 //	NAME=DTYPE[SHAPE]      input with the default fill of its dtype
 //	NAME=DTYPE[SHAPE]:FILL input
 //	NAME=DTYPE:NUMBER      input without axes, for a "constant T&"
+//	NAME=sampler[:OPTION,…]
+//	                       state of a sampler argument
+//	NAME.FIELD=FILL        numbers of a field of a structure; FIELD may be size.width or parts[1].width
+//	NAME.FIELD=BUFFER      pointer or texture in a structure: the name of a buffer or texture of the description
+//	NAME.FIELD=sampler[:OPTION,…]
+//	                       sampler in a structure
 //
 // NAME is the kernel's parameter, DTYPE MLX's name of a dtype, and SHAPE a list of lengths separated by commas. FILL is
 // one of
@@ -44,6 +50,14 @@
 //	V,V,…      one number for each element
 //	@FILE      the elements of a file
 //
+// A structure needs a value for each field. A pointer may refer to an argument of the kernel or to another buffer, which the
+// description gives like an argument.
+//
+// For a texture, DTYPE is a pixel format: r, rg or rgba, then 8unorm, 8snorm, 8uint, 8sint, 16unorm, 16snorm, 16uint,
+// 16sint, 16float, 32uint, 32sint or 32float, or bgra8unorm. SHAPE is [WIDTH], [LAYERS,WIDTH], [HEIGHT,WIDTH],
+// [LAYERS,HEIGHT,WIDTH] or [DEPTH,HEIGHT,WIDTH]. The elements are the components of the pixels. Normalized formats hold
+// numbers from 0 or -1 to 1, and their default fill is uniform. OPTION is one of Metal's, such as filter::linear.
+//
 // VALUES is a number for all elements, one number for each, @FILE, or an expression. FILE lies in the folder of the
 // shader. A file whose name ends in .npy has NumPy's format, and its elements in C's order. Expected values may have any
 // dtype, other elements that of the buffer. A file .bin holds the bytes of the elements, in the buffer's dtype and
@@ -55,6 +69,7 @@
 //	2*x[i]+1
 //	where(i%4==0,x[i],0)
 //	sum(k,0,16,a[i/8*16+k]*b[k*8+i%8])
+//	x[i]*params.scale+params.table[i%4]
 //
 // Integers divide as in C++. The functions are abs, ceil, cos, erf, exp, float, floor, log, max, min, pow, round, sin,
 // sqrt, tan, tanh and trunc, where(condition,a,b), and the reductions sum(k,low,high,term) and

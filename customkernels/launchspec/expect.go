@@ -142,6 +142,10 @@ func (e evaluator) value(x ast.Expr) (number, error) {
 		return number{f: f}, nil
 	case *ast.Ident:
 		return e.name(x.Name)
+	case *ast.SelectorExpr:
+		if name := nameOf(x); name != "" {
+			return e.name(name)
+		}
 	case *ast.IndexExpr:
 		return e.element(x)
 	case *ast.UnaryExpr:
@@ -179,7 +183,24 @@ func (e evaluator) name(name string) (number, error) {
 	if b, ok := e.buffers[name]; ok && len(b.values) == 1 {
 		return b.at(0), nil
 	}
-	return number{}, fmt.Errorf("%s is neither i, a variable of a reduction, nor an input with one element", name)
+	return number{}, fmt.Errorf("%s is neither i, a variable of a reduction, nor an input or field with one element", name)
+}
+
+// nameOf returns the name of an input or a field, such as x or params.rows, or "" for another expression.
+func nameOf(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		if outer := nameOf(x.X); outer != "" {
+			return outer + "." + x.Sel.Name
+		}
+	case *ast.IndexExpr: // an array of structures, such as params.parts[0].low
+		if index, ok := x.Index.(*ast.BasicLit); ok && nameOf(x.X) != "" {
+			return nameOf(x.X) + "[" + index.Value + "]"
+		}
+	}
+	return ""
 }
 
 func (b operand) at(i int64) number {
@@ -191,20 +212,20 @@ func (b operand) at(i int64) number {
 }
 
 func (e evaluator) element(x *ast.IndexExpr) (number, error) {
-	name, ok := x.X.(*ast.Ident)
-	if !ok {
+	name := nameOf(x.X)
+	if name == "" {
 		return number{}, errors.New("only an input can be indexed")
 	}
-	b, ok := e.buffers[name.Name]
+	b, ok := e.buffers[name]
 	if !ok {
-		return number{}, fmt.Errorf("the launch has no input %s", name.Name)
+		return number{}, fmt.Errorf("the launch has no input %s", name)
 	}
 	i, err := e.value(x.Index)
 	if err != nil {
 		return i, err
 	}
 	if !i.integer || i.n < 0 || i.n >= int64(len(b.values)) {
-		return i, fmt.Errorf("%s[%v] lies outside of its %d elements", name.Name, i.float(), len(b.values))
+		return i, fmt.Errorf("%s[%v] lies outside of its %d elements", name, i.float(), len(b.values))
 	}
 	return b.at(i.n), nil
 }

@@ -71,14 +71,16 @@ func TestWrongExpectations(t *testing.T) {
 		"x[i+1]":              "expected value 3 of y: x[4] lies outside of its 4 elements",
 		"x[0.5]":              "x[0.5] lies outside",
 		"z[i]":                "the launch has no input z",
-		"x":                   "x is neither i, a variable of a reduction, nor an input with one element",
+		"x":                   "x is neither i, a variable of a reduction, nor an input or field with one element",
 		"i/0":                 "division by zero",
 		"i&1":                 "the operator & is not known",
 		"!i":                  "the operator ! is not known",
 		"round(1,2)":          "there is no function round of 2 arguments",
 		"sum(k,0,99999999,1)": "write sum(k,low,high,term) with at most",
 		"\"a\"":               "is not a number",
-		"i.x":                 "write an expression of numbers",
+		"x[0:1]":              "write an expression of numbers",
+		"p.scale":             "p.scale is neither i",
+		"f(x).y":              "write an expression of numbers",
 	} {
 		_, err := scaleArguments(t, oneLaunch(t, scaleLaunch+text))
 		require.ErrorContains(t, err, part, text)

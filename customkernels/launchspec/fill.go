@@ -46,6 +46,9 @@ func parseFill(text string, in Input) (Fill, error) {
 	case "":
 		switch {
 		case isReal(in.DType):
+			if _, _, ok := normalized(in.DType); ok {
+				return Fill{Kind: FillUniform}, nil
+			}
 			return Fill{}, nil
 		case in.DType == sanitizer.Bool:
 			return Fill{Kind: FillIntegers, Low: 0, High: 1}, nil
@@ -107,6 +110,12 @@ func parseFill(text string, in Input) (Fill, error) {
 func checkValue(v float64, d sanitizer.DType) error {
 	bits := 8 * d.Size()
 	low, high := 0.0, math.Ldexp(1, bits)-1
+	if from, to, ok := normalized(d); ok {
+		if v < from || v > to || math.IsNaN(v) {
+			return fmt.Errorf("%v does not fit %v: write a number from %v to %v", v, d, from, to)
+		}
+		return nil
+	}
 	switch d {
 	case sanitizer.Float16, sanitizer.Float32, sanitizer.Float64, sanitizer.BFloat16, sanitizer.Complex64:
 		return nil

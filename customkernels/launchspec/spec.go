@@ -24,6 +24,8 @@ type Spec struct {
 	OutputNames []string
 	// Inputs are the inputs in the order of the description.
 	Inputs []Input
+	// Fields are the fields of structures in buffers that the description gives by fields.
+	Fields []FieldValue
 	// InOut are the initial contents of outputs that the kernel also reads.
 	InOut []Input
 	// Expected are the expectations about outputs.
@@ -32,6 +34,8 @@ type Spec struct {
 	Seeds int
 	// ThreadgroupSizes are the numbers of elements of threadgroup arguments, by name.
 	ThreadgroupSizes map[string]int
+	// Samplers are the options of sampler arguments, such as filter::linear, by name.
+	Samplers map[string][]string
 }
 
 // An Input describes the content of an input, or of an in-out buffer before the launch.
@@ -117,13 +121,22 @@ func parseDescription(words []string) ([]Spec, error) {
 			return nil, fmt.Errorf("%q is not a setting: write NAME=VALUE without spaces, and put names of kernels "+
 				"first", w)
 		}
-		if !isName(name) {
+		field, isField := parseField(name, value)
+		if !isName(name) && !isField {
 			return nil, fmt.Errorf("%q is not the name of a parameter: write NAME=VALUE", name)
 		}
-		if seen[name] {
+		once := name
+		if slices.Contains(settings, name) && isArgument(value) {
+			once = "argument " + name
+		}
+		if seen[once] {
 			return nil, fmt.Errorf("%s is given twice: keep one", name)
 		}
-		seen[name] = true
+		seen[once] = true
+		if isField {
+			spec.Fields = append(spec.Fields, field)
+			continue
+		}
 		if err := spec.set(name, value); err != nil {
 			return nil, fmt.Errorf("%s: %w", w, err)
 		}
@@ -147,9 +160,12 @@ func parseDescription(words []string) ([]Spec, error) {
 // Options returns the options of the kernel for this launch: the sizes of threadgroup arguments and the values of
 // function constants. Pass them to Library.Kernel of package sanitizer or customkernels.
 func (s Spec) Options() []sanitizer.Option {
-	var options []sanitizer.Option
+	options := s.structureOptions()
 	for name, elements := range s.ThreadgroupSizes {
 		options = append(options, shader.ThreadgroupSize(name, elements))
+	}
+	for name, words := range s.Samplers {
+		options = append(options, shader.Sampler(name, words))
 	}
 	for _, in := range s.Inputs {
 		options = append(options, shader.GivenBuffer(in.Name))
@@ -218,9 +234,21 @@ func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []s
 	l.Template = slices.DeleteFunc(slices.Clone(l.Template), func(a sanitizer.TemplateArg) bool {
 		return slices.Contains(k.FunctionConstants(), a.Name)
 	})
+	buffers := map[string]operand{}
 	var inputs []sanitizer.Array
 	for _, name := range k.Inputs() {
 		i := slices.IndexFunc(s.Inputs, func(in Input) bool { return in.Name == name })
+		if s.byFields(name) {
+			a, err := s.structure(k, name, seed, buffers)
+			if err != nil {
+				return fail("%w", err)
+			}
+			if i >= 0 {
+				return fail("%s is given as an array and by fields: keep one", name)
+			}
+			inputs = append(inputs, a)
+			continue
+		}
 		if i < 0 {
 			return fail("the input %s is missing: add %s=DTYPE[SHAPE]", name, name)
 		}
@@ -228,6 +256,21 @@ func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []s
 	}
 	for _, name := range k.Outputs() {
 		i := slices.Index(s.OutputNames, name)
+		if s.byFields(name) {
+			a, err := s.structure(k, name, seed, buffers)
+			if err != nil {
+				return fail("%w", err)
+			}
+			if i >= 0 {
+				return fail("%s is given as an output and by fields: keep one", name)
+			}
+			if l.InOut == nil {
+				l.InOut = map[string]sanitizer.Array{}
+			}
+			l.InOut[name] = a
+			l.Outputs = append(l.Outputs, sanitizer.Output{Shape: a.Shape, DType: a.DType})
+			continue
+		}
 		if i < 0 {
 			return fail("the output %s is missing: add %s=out:DTYPE[SHAPE]", name, name)
 		}
@@ -242,7 +285,6 @@ func (s Spec) Arguments(k *sanitizer.Kernel, seed uint64) (sanitizer.Launch, []s
 	if len(s.Expected) == 0 {
 		return l, inputs, nil
 	}
-	buffers := map[string]operand{}
 	for i, name := range k.Inputs() {
 		buffers[name] = operandOf(inputs[i])
 	}

@@ -195,3 +195,14 @@ func TestArgumentsDoNotMatchTheKernel(t *testing.T) {
 		require.ErrorContains(t, err, "line 1: launch description of scale: ", text)
 	}
 }
+
+// An argument may have the name of a setting.
+func TestArgumentCalledGrid(t *testing.T) {
+	s := oneLaunch(t, "grid=4 threadgroup=2 grid=float32[8] threadgroup=threadgroup:64")
+	require.Equal(t, [3]int{4}, s.Launch.Grid)
+	require.Equal(t, [3]int{2}, s.Launch.Threadgroup)
+	require.Equal(t, "grid", s.Inputs[0].Name)
+	require.Equal(t, map[string]int{"threadgroup": 64}, s.ThreadgroupSizes)
+	_, err := Parse([]byte("// launch: grid=4 threadgroup=2 grid=float32[8] grid=float32[8]"))
+	require.ErrorContains(t, err, "grid is given twice")
+}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/shader"
 	"github.com/mlxgrad/mlxgrad/customkernels/sanitizer"
 )
 
@@ -25,8 +26,17 @@ var kernelSyntax = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_:<>,-]*$`)
 
 func isName(s string) bool { return nameSyntax.MatchString(s) }
 
+// settings are the names of settings that are no arguments of the kernel.
+var settings = []string{"grid", "threadgroup", "seeds", "init"}
+
+// isArgument reports whether a value is that of an argument of the kernel. So an argument may be called grid.
+func isArgument(value string) bool { return strings.ContainsAny(value, "[:") }
+
 // set applies the setting name=value.
 func (s *Spec) set(name, value string) (err error) {
+	if isArgument(value) {
+		return s.argument(name, value)
+	}
 	switch name {
 	case "grid":
 		s.Launch.Grid, err = parseAxes(value)
@@ -49,7 +59,15 @@ func (s *Spec) set(name, value string) (err error) {
 		s.Launch.InitValue = &init
 		return nil
 	}
+	return s.argument(name, value)
+}
+
+// argument applies the setting name=value of an argument of the kernel, a template argument or a function constant.
+func (s *Spec) argument(name, value string) (err error) {
 	kind, array, ok := strings.Cut(value, ":")
+	if kind == "sampler" {
+		return s.sampler(name, array)
+	}
 	if !ok {
 		kind = ""
 	}
@@ -95,12 +113,33 @@ func (s *Spec) set(name, value string) (err error) {
 		return nil
 	}
 	in, err := parseInput(name, value)
-	if err != nil && expressionSyntax.MatchString(value) && !isDType(kind) {
+	if word, _, _ := strings.Cut(value, ":"); err != nil && expressionSyntax.MatchString(value) && !isDType(word) {
 		s.Launch.Template = append(s.Launch.Template, sanitizer.TemplateArg{Name: name, Value: sanitizer.Expression(value)})
 		return nil
 	}
 	s.Inputs = append(s.Inputs, in)
 	return err
+}
+
+// sampler reads the options of a sampler argument, separated by commas.
+func (s *Spec) sampler(name, options string) error {
+	words, err := samplerWords(options)
+	if err != nil {
+		return err
+	}
+	if s.Samplers == nil {
+		s.Samplers = map[string][]string{}
+	}
+	s.Samplers[name] = words
+	return nil
+}
+
+func samplerWords(options string) ([]string, error) {
+	if options == "" {
+		return nil, nil
+	}
+	words := strings.Split(options, ",")
+	return words, shader.CheckSampler(words)
 }
 
 // expect adds the expectation about an output, and returns the rest of its setting.
@@ -119,7 +158,8 @@ var expressionSyntax = regexp.MustCompile(`^[A-Za-z_(&]([A-Za-z0-9_<>,*&+/()!-]|
 
 func isDType(name string) bool {
 	_, ok := parseDType(name)
-	return ok
+	_, _, format := parseFormat(name)
+	return ok || format
 }
 
 func (s *Spec) addOutput(a Input) {
@@ -190,14 +230,21 @@ func parseArray(value string) (a Input, fill string, err error) {
 		return a, "", errors.New("write DTYPE[SHAPE], such as float32[4,16]")
 	}
 	var ok bool
+	channels := 0 // of a pixel
 	if a.DType, ok = parseDType(m[1]); !ok {
-		return a, "", fmt.Errorf("%q is not a dtype: write one of %v, true, false or an integer",
-			m[1], sanitizer.DTypes())
+		a.DType, channels, ok = parseFormat(m[1])
+	}
+	if !ok {
+		return a, "", fmt.Errorf("%q is not a dtype: write one of %v, true, false or an integer, or for a texture a pixel "+
+			"format such as rgba8unorm, r32float or rg16uint", m[1], sanitizer.DTypes())
 	}
 	if m[4] != "" && m[5] == "" {
 		return a, "", errors.New("the fill after the colon is empty: write one, such as zeros, or remove the colon")
 	}
 	if m[2] == "" {
+		if channels > 0 {
+			return a, "", fmt.Errorf("a texture needs a size: write %s[HEIGHT,WIDTH]", m[1])
+		}
 		return a, m[5], nil
 	}
 	size := 1
@@ -211,6 +258,9 @@ func parseArray(value string) (a Input, fill string, err error) {
 		}
 		size *= n
 		a.Shape = append(a.Shape, n)
+	}
+	if channels > 0 {
+		a.Shape = append(a.Shape, channels)
 	}
 	return a, m[5], nil
 }

@@ -49,6 +49,12 @@ func (k *Kernel) checkLaunch(l Launch, inputs []Array) error {
 		}
 	}
 	for i, b := range k.loaded.Source.Outputs {
+		if b.Texture != "" {
+			if err := checkTexture(b, l.Outputs[i].DType, l.Outputs[i].Shape, types); err != nil {
+				return err
+			}
+			continue
+		}
 		if want, ok := elementType(b, types); ok && l.Outputs[i].DType != want {
 			return fmt.Errorf("the output %s is declared %s and must be %v, not %v",
 				b.Name, b.Element, want, l.Outputs[i].DType)
@@ -140,6 +146,9 @@ func elementType(b *msl.Buffer, types typeArguments) (DType, bool) {
 }
 
 func (k *Kernel) checkInput(i int, b *msl.Buffer, a Array, types typeArguments) error {
+	if b.Texture != "" {
+		return checkTexture(b, a.DType, a.Shape, types)
+	}
 	if want, ok := elementType(b, types); ok && a.DType != want {
 		return fmt.Errorf("the input %s is declared %s and must be %v, not %v", b.Name, b.Element, want, a.DType)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// A DType is the element type of a buffer, with MLX's names and numbers.
+// A DType is the element type of a buffer, with MLX's names and numbers, or of the components of a texture.
 type DType uint8
 
 // The dtypes of MLX.
@@ -28,6 +28,14 @@ const (
 	Complex64
 )
 
+// The dtypes of textures alone. They are integers that stand for the numbers from 0 to 1 (unorm) or from -1 to 1 (snorm).
+const (
+	Unorm8 DType = Complex64 + 1 + iota
+	Snorm8
+	Unorm16
+	Snorm16
+)
+
 var dtypes = [...]struct {
 	name, metal string
 	size        int
@@ -44,12 +52,13 @@ var dtypes = [...]struct {
 	},
 	Float16: {"float16", "float16_t", 2}, Float32: {"float32", "float", 4}, Float64: {"float64", "double", 8},
 	BFloat16: {"bfloat16", "bfloat16_t", 2}, Complex64: {"complex64", "complex64_t", 8},
+	Unorm8: {"unorm8", "", 1}, Snorm8: {"snorm8", "", 1}, Unorm16: {"unorm16", "", 2}, Snorm16: {"snorm16", "", 2},
 }
 
-// DTypes returns all dtypes in MLX's order.
+// DTypes returns the dtypes of buffers in MLX's order.
 func DTypes() []DType {
-	all := make([]DType, 0, len(dtypes)-1)
-	for d := Bool; int(d) < len(dtypes); d++ {
+	var all []DType
+	for d := Bool; d <= Complex64; d++ {
 		all = append(all, d)
 	}
 	return all

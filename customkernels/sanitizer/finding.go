@@ -22,7 +22,7 @@ var findingKinds = map[checker.Kind]FindingKind{
 	checker.NeverRead: FindingNeverRead, checker.Misaligned: FindingMisaligned, checker.Shift: FindingShift,
 	checker.UnwrittenOutput: FindingUnwrittenOutput, checker.DroppedElement: FindingDroppedElement,
 	checker.OutOfOwn: FindingOutOfBounds, checker.Overflow: FindingOverflow,
-	checker.WriteAfterRead: FindingWriteAfterRead,
+	checker.WriteAfterRead: FindingWriteAfterRead, checker.TextureBounds: FindingTextureBounds,
 }
 
 // scheduleName returns the name of an order of threads in reports.
@@ -75,6 +75,10 @@ func (s *checkerRun) finding(r *checker.Result, w checker.Finding, c Config) Fin
 	if w.Slot >= 0 && w.Slot < len(s.names) {
 		f.Buffer = s.names[w.Slot]
 		f.Element = elementAt(r.Slots[w.Slot], w.Offset)
+	}
+	if t := s.texture(w.Slot); t != nil && w.Kind == checker.TextureBounds {
+		x, y, z, layer := w.PixelAt()
+		f.Element = ((layer*t.Extent[2]+z)*t.Extent[1]+y)*t.Extent[0] + x
 	}
 	if w.Kind == checker.OutOfOwn {
 		f.Buffer = w.Variable
@@ -220,6 +224,15 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 	if w.Slot >= len(s.buffers) {
 		flag = "mem_threadgroup"
 	}
+	if name := s.fieldAt(w.Slot, w.Offset); name != "" {
+		element = name
+	}
+	texture := s.texture(w.Slot)
+	if texture != nil {
+		flag = "mem_texture"
+		x, y, z, layer := pixelAt(texture, f.Element)
+		element = pixelName(f.Buffer, texture, x, y, z, layer)
+	}
 	pair := fmt.Sprintf("%v %s %s, which %v %s at %s", a, verb[w.Write], element, b, verb[w.OtherWrite], f.otherPlace())
 	switch f.Kind {
 	case FindingRace:
@@ -236,6 +249,10 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		}
 		return pair + ", in either order: put threadgroup_barrier(mem_flags::" + flag + ") between them"
 	case FindingFence:
+		if texture != nil && a == b {
+			return fmt.Sprintf("%v reads %s, which it wrote at %s, and Metal makes the write visible to the read only after a "+
+				"fence: call %s.fence() between them", a, element, f.otherPlace(), f.Buffer)
+		}
 		return pair + ", and the flags of the barrier between them omit this memory: add mem_flags::" + flag
 	case FindingWriteAfterRead:
 		return pair + " before a barrier whose flags omit this memory: add mem_flags::" + flag
@@ -284,6 +301,8 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		slot := r.Slots[w.Slot]
 		return fmt.Sprintf("%v %s %s, but %s has %d elements: check the index against its size",
 			a, verb[w.Write], element, f.Buffer, slot.Size/max(slot.Element, 1))
+	case FindingTextureBounds:
+		return boundsMessage(f, w, texture)
 	case FindingUninitializedRead:
 		if w.Write {
 			return fmt.Sprintf("%v writes %s, computed from a local variable without a value: initialize "+

@@ -10,7 +10,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// An Array is the content of a buffer, in row-major order and native byte order.
+// An Array is the content of a buffer, in row-major order and native byte order. The last axis of a texture is the
+// components of a pixel: 1, 2 or 4. The axes before it are layers, depth, height and width, as far as the texture has them.
 type Array struct {
 	DType DType
 	Shape []int // empty for an array without axes

@@ -28,7 +28,7 @@ template <typename T, T (*f)(T)>
 kernel void apply(device const T* x, device T* y, uint i [[thread_position_in_grid]]) { y[i] = f(x[i]); }
 template [[host_name("apply_negated")]] kernel decltype(apply<float, negated>) apply<float, negated>;
 constant int& broken() { return undeclared; }
-kernel void textured(texture2d<float> t [[texture(0)]], device float* y) { y[0] = 0; }
+kernel void textured(depth2d<float> t [[texture(0)]], device float* y) { y[0] = 0; }
 kernel void shapes(device const float* x, constant int* x_shape, threadgroup float& g, threadgroup float* p,
                    device float* y, uint i [[thread_position_in_threadgroup]]) {
   threadgroup float zeros[2] = {0};
@@ -87,7 +87,7 @@ func sanitizeNative(t *testing.T, lib *Library, name string, template []Template
 func TestNativeKernels(t *testing.T) {
 	lib := loadNative(t, native, NativeOptions{Define: []string{"TWICE"}})
 	require.Equal(t, []string{"twice", "apply_negated", "textured", "shapes", "largest"}, lib.Names())
-	require.ErrorContains(t, lib.Problem("textured"), "f.metal:16:22: texture arguments are not supported")
+	require.ErrorContains(t, lib.Problem("textured"), "f.metal:16:22: arguments of type depth2d are not supported")
 	require.NoError(t, lib.Problem("twice"))
 	require.Equal(t, []string{
 		"// launch: twice grid=1 threadgroup=1 x=float32[4096]:zeros y=inout:float32[4096]:zeros",
@@ -115,7 +115,7 @@ func TestInvalidNativeLaunches(t *testing.T) {
 	_, err := lib.Kernel("shapes")
 	require.ErrorContains(t, err, "the threadgroup argument p has no size")
 	_, err = lib.Kernel("textured")
-	require.ErrorContains(t, err, "texture arguments are not supported")
+	require.ErrorContains(t, err, "arguments of type depth2d are not supported")
 	_, err = lib.Kernel("twice")
 	require.ErrorContains(t, err, `no kernel "twice"`)
 	for name, cases := range map[string]map[string][]TemplateArg{

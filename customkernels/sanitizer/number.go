@@ -10,7 +10,8 @@ import (
 )
 
 // Append appends v to data as an element of dtype d, in the machine's byte order. Like MLX's conversion it rounds to
-// float32 and then to the dtype, both to nearest even, and wraps integers around.
+// float32 and then to the dtype, both to nearest even, and wraps integers around. Normalized integers saturate, as in
+// Metal.
 func (d DType) Append(data []byte, v float64) []byte {
 	order := binary.NativeEndian
 	f, n := float32(v), uint64(int64(v))
@@ -20,6 +21,10 @@ func (d DType) Append(data []byte, v float64) []byte {
 			return append(data, 1)
 		}
 		return append(data, 0)
+	case Unorm8, Snorm8:
+		return append(data, byte(d.normalized(f)))
+	case Unorm16, Snorm16:
+		return order.AppendUint16(data, uint16(d.normalized(f)))
 	case Uint8, Int8:
 		return append(data, byte(n))
 	case Uint16, Int16:
@@ -42,6 +47,33 @@ func (d DType) Append(data []byte, v float64) []byte {
 	return data
 }
 
+// scale returns the integer that stands for 1 in a normalized dtype, and 0 for another dtype.
+func (d DType) scale() float64 {
+	switch d {
+	case Unorm8:
+		return 255
+	case Snorm8:
+		return 127
+	case Unorm16:
+		return 65535
+	case Snorm16:
+		return 32767
+	}
+	return 0
+}
+
+// normalized returns the integer that stands for a number in a normalized dtype.
+func (d DType) normalized(f float32) int {
+	low := 0.0
+	if d == Snorm8 || d == Snorm16 {
+		low = -1
+	}
+	if f != f {
+		return 0
+	}
+	return int(math.RoundToEven(min(max(float64(f), low), 1) * d.scale()))
+}
+
 // values returns the elements of data as numbers. Elements of complex64 are their real parts.
 func (d DType) values(data []byte) []float64 {
 	order := binary.NativeEndian
@@ -51,6 +83,14 @@ func (d DType) values(data []byte) []float64 {
 		switch d {
 		case Bool, Uint8:
 			v = float64(data[0])
+		case Unorm8:
+			v = float64(data[0]) / d.scale()
+		case Unorm16:
+			v = float64(order.Uint16(data)) / d.scale()
+		case Snorm8:
+			v = max(float64(int8(data[0]))/d.scale(), -1)
+		case Snorm16:
+			v = max(float64(int16(order.Uint16(data)))/d.scale(), -1)
 		case Int8:
 			v = float64(int8(data[0]))
 		case Uint16:
@@ -90,6 +130,8 @@ func (d DType) epsilon() float64 {
 		return 0x1p-23
 	case Float64:
 		return 0x1p-52
+	case Unorm8, Snorm8, Unorm16, Snorm16:
+		return 1 / d.scale()
 	}
 	return 0
 }

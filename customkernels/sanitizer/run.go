@@ -49,6 +49,13 @@ func (k *Kernel) newRun(l Launch, inputs []Array) (*checkerRun, error) {
 		s.buffers = append(s.buffers, buffer)
 		s.names = append(s.names, k.nameOf(b.Name))
 	}
+	for _, p := range k.loaded.Pointers() {
+		from, to := slices.Index(s.names, p.Buffer), slices.Index(s.names, p.To)
+		if from < 0 || to < 0 || p.Offset+8 > len(s.buffers[from].Data) {
+			return nil, fmt.Errorf("the buffer %s has no content with a pointer to %s: give all its fields", p.Buffer, p.To)
+		}
+		s.buffers[from].Pointers = append(s.buffers[from].Pointers, checker.Pointer{Offset: p.Offset, To: to})
+	}
 	return s, nil
 }
 
@@ -68,17 +75,21 @@ func (k *Kernel) nameOf(name string) string {
 func (s *checkerRun) buffer(name string, inputs []Array) (checker.Buffer, error) {
 	k := s.kernel
 	if i := slices.Index(k.loaded.Source.OutputNames, name); i >= 0 {
+		parsed, output := k.loaded.Source.Outputs[i], s.launch.Outputs[i]
 		b := s.outputBuffer(i)
-		b.Padding = s.padding(k.loaded.Source.Outputs[i].Element, b)
-		if slices.Contains(s.launch.Undefined, k.loaded.Source.Outputs[i].Name) {
+		if parsed.Texture == "" {
+			b.Padding = s.padding(parsed.Element, b)
+		}
+		b = asTexture(b, parsed, output.DType, output.Shape)
+		if slices.Contains(s.launch.Undefined, parsed.Name) {
 			b.Padding = b.Size
 		}
 		return b, nil
 	}
 	if i := slices.Index(k.loaded.Source.InputNames, name); i >= 0 {
 		d := inputs[i].DType
-		return checker.Buffer{Data: inputs[i].bytes(), Size: len(inputs[i].Data), Cell: d.cell(), Element: d.Size()},
-			nil
+		b := checker.Buffer{Data: inputs[i].bytes(), Size: len(inputs[i].Data), Cell: d.cell(), Element: d.Size()}
+		return asTexture(b, k.loaded.Source.Inputs[i], d, inputs[i].Shape), nil
 	}
 	for i, input := range k.loaded.Source.InputNames {
 		shape := inputs[i].Shape

@@ -54,6 +54,7 @@ const (
 	FindingNeverRead          FindingKind = "never-read"          // a threadgroup value that no thread reads
 	FindingOrderDependent     FindingKind = "order-dependent"     // outputs that depend on the order of threads
 	FindingShift              FindingKind = "shift"               // a shift by the number of bits or more
+	FindingTextureBounds      FindingKind = "texture-bounds"      // an access outside of a texture
 )
 
 // kinds holds the description of every kind, in the order of the constants.
@@ -88,6 +89,7 @@ var kinds = []struct {
 	{FindingNeverRead, "No thread reads a value of threadgroup memory."},
 	{FindingOrderDependent, "The outputs depend on the order of threads."},
 	{FindingShift, "A number is shifted by as many bits as it has, or more."},
+	{FindingTextureBounds, "A read or write lies outside of a texture."},
 }
 
 // FindingKinds returns all kinds, errors first.
@@ -122,7 +124,7 @@ const (
 func (k FindingKind) Severity() Severity {
 	switch k {
 	case FindingLockstep, FindingWriteAfterRead, FindingSameValueWrite, FindingBarrierAfterExit, FindingDivergentReduction,
-		FindingNeverRead, FindingOrderDependent, FindingShift:
+		FindingNeverRead, FindingOrderDependent, FindingShift, FindingTextureBounds:
 		return SeverityPortability
 	}
 	return SeverityError
@@ -166,8 +168,8 @@ type Finding struct {
 	Other Site
 	// More holds further places of the same cause, such as the other reads before a missing barrier.
 	More []Site
-	// Buffer is the name of the buffer or threadgroup variable, or empty. Element is the index in it. It may be out of
-	// bounds.
+	// Buffer is the name of the buffer, texture or threadgroup variable, or empty. Element is the index in it, of a pixel in
+	// row-major order for a texture. It may be out of bounds.
 	Buffer  string
 	Element int
 	// Threads are the threads at Site and at Other, which are equal if Other is empty. Findings about whole outputs

@@ -14,6 +14,12 @@ import (
 func (k *Kernel) UnsupportedByMLX(l Launch, inputs ...Array) string {
 	var reasons []string
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
+	if slices.ContainsFunc(k.loaded.Parsed.Buffers, func(b *msl.Buffer) bool { return b.Texture != "" }) {
+		add("the kernel has textures, and MLX's custom kernels have none: pass the pixels as a buffer")
+	}
+	if len(k.loaded.Pointers()) > 0 {
+		add("the kernel has an argument buffer, and MLX's custom kernels have none: declare an argument for each pointer")
+	}
 	for _, b := range k.loaded.Parsed.Buffers {
 		if b.Coherent {
 			add("the buffer %s is coherent, and MLX's signature cannot declare that: let a second launch read the "+
@@ -21,7 +27,7 @@ func (k *Kernel) UnsupportedByMLX(l Launch, inputs ...Array) string {
 		}
 	}
 	for _, b := range k.loaded.Source.Outputs {
-		if l.hasContent(b.Name) {
+		if l.hasContent(b.Name) && b.Texture == "" {
 			add("the buffer %s is read and written, and MLX's outputs are new arrays: read an input and write an "+
 				"output", b.Name)
 		}

@@ -251,9 +251,13 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
-// The planted bugs are of every kind of finding.
+// The planted bugs are of every kind of finding, except for the kind of textures: no kernel of the repositories has one.
+// Package launchspec tests that kind.
 func TestPlantedKinds(t *testing.T) {
 	for _, kind := range sanitizer.FindingKinds() {
+		if kind == sanitizer.FindingTextureBounds {
+			continue
+		}
 		require.True(t, slices.ContainsFunc(plantedBugs, func(p planted) bool { return p.kind == kind }), kind)
 	}
 }

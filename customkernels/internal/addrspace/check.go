@@ -130,6 +130,9 @@ func (w *rewriter) read(ctx context.Context) ([]diagnostic, error) {
 	if w.definesMLX() {
 		before = "#define MLXG_NO_MLX_PRELUDE\n" + prelude.Text
 	}
+	if w.UsesTextures() {
+		before += prelude.Textures
+	}
 	return readWithClang(ctx, before+"\n#line 1 \""+checkedText+"\"\n"+translated)
 }
 

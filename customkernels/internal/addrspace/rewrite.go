@@ -280,7 +280,9 @@ func (w *rewriter) typeNames() (values, pointers map[string]bool) {
 
 // isVector reports whether a name is a vector type or packed vector type.
 func isVector(text string) bool {
-	text = strings.TrimPrefix(text, "packed_")
+	for _, prefix := range []string{"packed_", "vector_", "simd_"} {
+		text = strings.TrimPrefix(text, prefix)
+	}
 	if len(text) < 4 || text[len(text)-1] < '2' || text[len(text)-1] > '4' {
 		return false
 	}

@@ -28,5 +28,6 @@ const (
 	OutOfOwn                       // an access outside of a thread's own variables
 	Overflow                       // signed arithmetic that overflows
 	WriteAfterRead                 // a read and a later write, with a barrier whose flags omit their memory
+	TextureBounds                  // an access outside of a texture, whose result Metal defines
 	numKinds
 )

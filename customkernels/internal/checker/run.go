@@ -24,8 +24,18 @@ type Buffer struct {
 	// Padding is the size in bytes of the longest padding within an element. An unwritten range of an output of at most
 	// this size is no finding.
 	Padding int
+	// Texture is set if the buffer holds the pixels of a texture. Element is then the size of a pixel.
+	Texture *Texture
+	// Pointers are the places in the buffer that hold addresses of other buffers or textures.
+	Pointers []Pointer
 
 	expected []byte // expected output; nil if unknown
+}
+
+// Pointer is a place in a buffer that holds the address of another buffer or a texture.
+type Pointer struct {
+	Offset int // in bytes
+	To     int // index of the buffer
 }
 
 // Launch holds the arguments of [Program.Run].

@@ -31,6 +31,15 @@ type bufferHeader struct {
 	Cell, Element         uint32
 	Writable, Initialized uint32
 	Padding               uint64
+	Extent                [4]uint32
+	Component, Channels   uint32
+	Pointers              uint64
+	PointerCount          uint64
+}
+
+type pointerField struct {
+	Offset     uint64
+	To, Unused uint32
 }
 
 type resultHeader struct {
@@ -96,6 +105,21 @@ func writeLaunch(f io.WriterAt, h launchHeader, buffers []Buffer) error {
 		bh := bufferHeader{
 			Size: uint64(b.Size), Offset: place(b.Data), Cell: uint32(b.Cell), Element: uint32(b.Element),
 			Writable: flag(b.Writable), Initialized: flag(b.Data != nil), Padding: uint64(b.Padding),
+		}
+		if t := b.Texture; t != nil {
+			bh.Component, bh.Channels = uint32(t.Component), uint32(t.Channels)
+			for i, n := range t.Extent {
+				bh.Extent[i] = uint32(n)
+			}
+		}
+		if len(b.Pointers) > 0 {
+			var table bytes.Buffer
+			for _, p := range b.Pointers {
+				if err := binary.Write(&table, binary.NativeEndian, pointerField{Offset: uint64(p.Offset), To: uint32(p.To)}); err != nil {
+					return err
+				}
+			}
+			bh.Pointers, bh.PointerCount = place(table.Bytes()), uint64(len(b.Pointers))
 		}
 		if b.expected != nil {
 			bh.Expected = place(b.expected)

@@ -25,10 +25,15 @@ const HostHeader = "metal_host.h"
 // NativeHeader is HostHeader without the declarations that MLX puts before a kernel.
 const NativeHeader = "metal_native.h"
 
+// TextureHeader is NativeHeader with textures and samplers.
+const TextureHeader = "metal_textured.h"
+
 // HeaderOf returns the header that a translation unit for the host includes first.
 func HeaderOf(text string) string {
-	if strings.HasPrefix(text, `#include "`+NativeHeader+`"`) {
-		return NativeHeader
+	for _, header := range []string{NativeHeader, TextureHeader} {
+		if strings.HasPrefix(text, `#include "`+header+`"`) {
+			return header
+		}
 	}
 	return HostHeader
 }
@@ -40,7 +45,8 @@ var files embed.FS
 var aliases = strings.Fields(`metal_stdlib metal_math metal_simdgroup metal_simdgroup_matrix
 	metal_atomic metal_integer metal_common metal_geometric metal_compute metal_types
 	metal_limits metal_type_traits metal_relational metal_pack metal_uniform metal_array
-	metal_config metal_extended_vector metal_matrix metal_logging metal_quadgroup simd/simd.h`)
+	metal_config metal_extended_vector metal_matrix metal_logging metal_quadgroup metal_texture
+	metal_graphics simd/simd.h`)
 
 type header struct {
 	name string

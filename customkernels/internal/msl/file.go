@@ -46,6 +46,8 @@ type Kernel struct {
 	Template []TemplateParameter
 	// Buffers holds the arguments in device and constant memory in the order of the signature.
 	Buffers []*Buffer
+	// Samplers holds the sampler arguments, of [ParseNative] only.
+	Samplers []Sampler
 	// Threadgroup holds the threadgroup arguments. A launch must give each a size.
 	Threadgroup []ThreadgroupArgument
 	// Attributes holds the thread-position arguments.
@@ -75,6 +77,7 @@ type Kernel struct {
 func (k *Kernel) HasArgument(name string) bool {
 	return slices.ContainsFunc(k.Buffers, func(b *Buffer) bool { return b.Name == name }) ||
 		slices.ContainsFunc(k.Attributes, func(a Attribute) bool { return a.Name == name }) ||
+		slices.ContainsFunc(k.Samplers, func(s Sampler) bool { return s.Name == name }) ||
 		slices.ContainsFunc(k.Threadgroup, func(a ThreadgroupArgument) bool { return a.Name == name })
 }
 
@@ -124,6 +127,8 @@ type Buffer struct {
 	Coherent  bool   // coherent; MLX's signature cannot express it
 	Index     int    // n of [[buffer(n)]]; -1 if there is none
 	Slot      int    // Index, or the lowest free number if Index is -1
+	// Texture is set for a texture. Element is then the type of a component, and Index the n of [[texture(n)]].
+	Texture TextureKind
 	// Implicit is set for an argument that MLX adds itself: the shape, strides or number of dimensions of an input.
 	// It is the name of that input: "x" for x_shape, x_strides and x_ndim. Such a buffer is not an input of a launch.
 	Implicit string

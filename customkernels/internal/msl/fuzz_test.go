@@ -32,6 +32,32 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// FuzzLayout looks for a structure that makes the layout panic, or for fields that overlap.
+func FuzzLayout(f *testing.F) {
+	f.Add("struct a { uint x; float3 v[2]; }; struct s { device a* p [[id(0)]]; a in[2]; texture2d<float> t; half h, k[3]; };")
+	f.Add("typedef struct { enum e m; array<vec<half, 3>, 2> a; } s; enum e : ushort { x };")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := NewStructure("f.metal", text, nil)
+		if err != nil {
+			return
+		}
+		items, err := s.Items()
+		if err != nil {
+			return
+		}
+		layout, err := s.Layout(items, "s")
+		if err != nil {
+			return
+		}
+		end := 0
+		for _, field := range layout.Fields {
+			require.GreaterOrEqual(t, field.Offset, end)
+			end = field.Offset + field.Size
+		}
+		require.LessOrEqual(t, end, layout.Size)
+	})
+}
+
 // FuzzInclude looks for two files that make the parser panic, or for a token with a wrong position.
 func FuzzInclude(f *testing.F) {
 	for _, seed := range [][2]string{

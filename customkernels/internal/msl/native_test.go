@@ -54,13 +54,13 @@ namespace a { namespace b { kernel void inner(device float* y) {} } }
 // A kernel that cannot run does not stop the others.
 func TestProblems(t *testing.T) {
 	f := parseNative(t, `
-kernel void textured(texture2d<float> t [[texture(0)]], device float* y) {}
+kernel void textured(depth2d<float> t [[texture(0)]], device float* y) {}
 vertex float4 v(uint i [[vertex_id]]) { return 0; }
 kernel void plain(constant int n[3] [[buffer(A + 1)]], threadgroup float& g, threadgroup void* p, device const float* x) {}
 `)
 	require.Equal(t, []string{"textured", "plain"}, f.Names())
 	_, _, err := f.Find("textured")
-	require.ErrorContains(t, err, "f.metal:2:22: texture arguments are not supported")
+	require.ErrorContains(t, err, "f.metal:2:22: arguments of type depth2d are not supported")
 	k, _, err := f.Find("plain")
 	require.NoError(t, err)
 	require.Equal(t, "int", k.Buffers[0].Element)

@@ -78,6 +78,11 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 		return err
 	}
 	element := p.element(words[:len(words)-1])
+	if p.native && !pointer && !reference {
+		if ok, err := p.pixelArgument(k, name, element, attributes); ok {
+			return err
+		}
+	}
 	if pointer || reference {
 		b := Buffer{
 			Name: p.Tokens[name].Text, Element: element, Reference: reference, Const: isConst,
@@ -92,13 +97,22 @@ func (p *parser) parameter(k *Kernel, first, end int) error {
 func (p *parser) unsupported(words []int, attributes [][2]int) error {
 	for _, w := range words {
 		text := p.Tokens[w].Text
-		for _, prefix := range []string{"texture", "depth2d", "depthcube"} {
-			if strings.HasPrefix(text, prefix) && w != words[len(words)-1] {
-				return p.ErrorAt(w, "texture arguments are not supported; pass the pixels as a device buffer")
-			}
-		}
 		if w == words[len(words)-1] {
 			break
+		}
+		if p.native && (isTexture(text) || text == "sampler") {
+			if text == "sampler" && len(words) == 2 || w == words[0] || w == words[2] && p.Tokens[words[0]].Is("metal") {
+				return nil
+			}
+			return p.ErrorAt(w, "arrays and references of textures and samplers are not supported; declare an argument for each")
+		}
+		for _, prefix := range []string{"texture", "depth2d", "depthcube"} {
+			if strings.HasPrefix(text, prefix) {
+				if p.native {
+					return p.ErrorAt(w, "arguments of type %s are not supported; use one of %s", text, joined(textureKinds))
+				}
+				return p.ErrorAt(w, "texture arguments are not supported; pass the pixels as a device buffer")
+			}
 		}
 		switch text {
 		case "sampler":
@@ -111,6 +125,9 @@ func (p *parser) unsupported(words []int, attributes [][2]int) error {
 	for _, a := range attributes {
 		switch t := p.Tokens[a[0]]; t.Text {
 		case "texture", "sampler":
+			if p.native {
+				return p.ErrorAt(a[0], "the type of this %s argument is an alias, which is not supported; write it out", t.Text)
+			}
 			return p.ErrorAt(a[0], "%s arguments are not supported; pass the pixels as a device buffer", t.Text)
 		case "stage_in":
 			return p.ErrorAt(a[0], "stage_in arguments are not supported; pass the data as a device buffer")
@@ -131,7 +148,7 @@ func (p *parser) unusedName(k *Kernel, name int) error {
 }
 
 // element returns an element type as written, with single spaces.
-func (p *parser) element(words []int) string {
+func (p *Structure) element(words []int) string {
 	var b strings.Builder
 	for n, w := range words {
 		t := p.Tokens[w]
@@ -248,7 +265,7 @@ func normalUint(text string) string {
 func (p *parser) number(k *Kernel) error {
 	used := map[int]*Buffer{}
 	for _, b := range k.Buffers {
-		if b.Index < 0 {
+		if b.Index < 0 || b.Texture != "" {
 			continue
 		}
 		if other := used[b.Index]; other != nil {
@@ -259,7 +276,7 @@ func (p *parser) number(k *Kernel) error {
 	}
 	free := 0
 	for _, b := range k.Buffers {
-		if b.Index < 0 {
+		if b.Index < 0 && b.Texture == "" {
 			for used[free] != nil {
 				free++
 			}
@@ -281,7 +298,7 @@ func (p *parser) number(k *Kernel) error {
 	if len(k.Outputs()) == 0 && !p.native {
 		return Errorf(k.Pos, "the kernel %s has no output; give it a device pointer that is not const", k.Name)
 	}
-	return nil
+	return p.numberTextures(k)
 }
 
 // ImplicitTypes maps the suffixes of the arguments that MLX adds for an input to their element types.

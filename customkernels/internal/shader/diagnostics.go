@@ -74,10 +74,28 @@ func (k *Kernel) MapCompilerError(text string, err error) error {
 	return list
 }
 
+// textureCall matches the errors of g++ and clang about a call of a texture's member function. Clang does not name the
+// class.
+var textureCall = regexp.MustCompile(
+	`^no matching (?:function for call to \W(?:metal::)?texture\w+<.*>::(\w+)\(|member function for call to '(\w+)'$)`)
+
+// textureCalls holds the requirements of a texture's member functions.
+var textureCalls = map[string]string{
+	"read":   "a texture with access::write cannot be read",
+	"write":  "only a texture with access::write or access::read_write can be written",
+	"sample": "only a texture with access::sample can be sampled",
+	"fence":  "only a texture with access::read_write has a fence",
+}
+
 var word = regexp.MustCompile(`^\w+`)
 
 // inMetal explains a compiler error in terms of Metal.
 func inMetal(message, text string, line int, column string) string {
+	if m := textureCall.FindStringSubmatch(message); m != nil && (m[1] != "" || strings.Contains(text, "texture")) {
+		if rule := textureCalls[m[1]+m[2]]; rule != "" {
+			return message + ": " + rule + "; coordinates and types must match too"
+		}
+	}
 	switch {
 	case strings.Contains(message, "not allowed in anonymous aggregate"):
 		return message + ": g++ allows no half, bfloat or vector in an anonymous structure: name it, or set " +

@@ -1,7 +1,9 @@
 package shader
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,8 +42,15 @@ func (f *File) draft(k *msl.Kernel) string {
 		}
 		words = append(words, c.Name+"="+draftConstant(c.Type))
 	}
+	for _, s := range k.Samplers {
+		words = append(words, s.Name+"=sampler")
+	}
 	for _, b := range k.Buffers {
-		words = append(words, b.Name+"="+draftBuffer(b, types))
+		if fields := draftFields(k, b, types); fields != nil {
+			words = append(words, fields...)
+		} else {
+			words = append(words, b.Name+"="+draftBuffer(b, types))
+		}
 	}
 	for _, a := range k.Threadgroup {
 		if !a.Reference {
@@ -88,6 +97,9 @@ func draftBuffer(b *msl.Buffer, types map[string]string) string {
 	if t, ok := types[element]; ok {
 		element = t
 	}
+	if b.Texture != "" {
+		return draftTexture(b, element)
+	}
 	dtype, plain := draftDType(element)
 	switch {
 	case b.Space == msl.Constant && b.Reference && plain:
@@ -96,6 +108,43 @@ func draftBuffer(b *msl.Buffer, types map[string]string) string {
 		return dtype + "[4096]:zeros"
 	}
 	return fmt.Sprintf("inout:%s[4096]:zeros", dtype)
+}
+
+// draftFields returns the fields of an argument buffer, and the buffers and textures to which they refer. It returns nil
+// for another buffer.
+func draftFields(k *msl.Kernel, b *msl.Buffer, types map[string]string) []string {
+	layout, err := layoutOf(k, b)
+	if err != nil || !slices.ContainsFunc(layout.Fields, func(f msl.Field) bool { return f.Element == "" }) {
+		return nil
+	}
+	var fields, targets []string
+	for _, f := range layout.Fields {
+		value := "0"
+		switch {
+		case f.Sampler():
+			value = "sampler"
+		case f.Pointer():
+			value = b.Name + "_" + strings.Trim(notWord.ReplaceAllString(f.Name, "_"), "_")
+			targets = append(targets, value+"="+draftBuffer(f.Buffer, types))
+		}
+		fields = append(fields, b.Name+"."+f.Name+"="+value)
+	}
+	return append(fields, targets...)
+}
+
+var notWord = regexp.MustCompile(`\W+`)
+
+// draftTexture returns a texture for an element type: 64 pixels along each axis, and the widest format that fits.
+func draftTexture(b *msl.Buffer, element string) string {
+	formats := map[string]string{
+		"half": "rgba16float", "int": "rgba32sint", "short": "rgba16sint", "uint": "rgba32uint", "ushort": "rgba16uint",
+	}
+	axes := strings.TrimSuffix(strings.Repeat("64,", len(b.Texture.Axes())), ",")
+	text := cmp.Or(formats[strings.TrimPrefix(element, "metal::")], "rgba32float") + "[" + axes + "]:zeros"
+	if b.Writable() {
+		return "inout:" + text
+	}
+	return text
 }
 
 // draftDType returns the dtype of a buffer's elements: of one lane of a vector, and uint32 for a structure. plain is

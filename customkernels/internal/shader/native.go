@@ -52,6 +52,7 @@ type native struct {
 	instance  bool     // the launch names an explicit instantiation
 	arguments []string // of the instantiation
 	values    translate.Values
+	pointers  []Pointer
 }
 
 // nativeKernel is [File.Kernel] for a native file.
@@ -79,9 +80,19 @@ func (f *File) nativeKernel(name string, options []Option) (*Kernel, error) {
 			return nil, unsized(parsed, a.Name)
 		}
 	}
+	for _, s := range parsed.Samplers {
+		if _, ok := values.Samplers[s.Name]; !ok {
+			return nil, kernelError(parsed, fmt.Errorf("the sampler argument %s has no state: give it one as %[1]s=sampler or "+
+				"%[1]s=sampler:filter::linear,address::repeat in a launch description", s.Name))
+		}
+	}
+	pointers, err := structures(&own, &values)
+	if err != nil {
+		return nil, kernelError(parsed, err)
+	}
 	k := &Kernel{
 		Name: own.HostName, File: f.name, Parsed: &own,
-		Native: &native{arguments != nil, arguments, values},
+		Native: &native{arguments != nil, arguments, values, pointers},
 	}
 	if k.Native.instance {
 		k.Name = name
@@ -94,6 +105,14 @@ func (f *File) nativeKernel(name string, options []Option) (*Kernel, error) {
 		k.Source.OutputNames = append(k.Source.OutputNames, b.Name)
 	}
 	return k, nil
+}
+
+// Pointers returns the fields of the launch's structures that hold addresses.
+func (k *Kernel) Pointers() []Pointer {
+	if k.Native == nil {
+		return nil
+	}
+	return k.Native.pointers
 }
 
 // Arguments returns the template arguments of a native kernel: those of its instantiation, or the given ones by name. A
@@ -137,7 +156,7 @@ func (k *Kernel) Text(arguments []string) (string, error) {
 // Host translates the text of a launch for the checker.
 func (k *Kernel) Host(text string, conditionals ...int) (*translate.HostSource, error) {
 	if k.Native != nil {
-		return translate.HostNative(text, k.Native.values.Sizes, conditionals...)
+		return translate.HostNative(text, k.Native.values, conditionals...)
 	}
 	return translate.Host(text, conditionals...)
 }

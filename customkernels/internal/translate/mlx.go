@@ -42,13 +42,23 @@ type MLXSource struct {
 type Values struct {
 	Sizes     map[string]int    // elements of each [[threadgroup(n)]] argument
 	Constants map[string]string // expressions such as "true" or "16"
+	Samplers  map[string]string // arguments of the constructor of each sampler argument
+	// Structures holds the buffers and textures to which the fields of a structure refer, by the buffer that holds it.
+	Structures map[string]map[string]string
+	// Layouts are the layouts of the structures that the launch describes by fields, by the name of the type.
+	Layouts map[string]*msl.Layout
+	// Indirect holds the buffers and textures that are no arguments. They follow the arguments.
+	Indirect []HostBuffer
 	// Given names the buffers that the launch gives although MLX would add them, such as x_shape of the input x.
 	Given map[string]bool
 }
 
 // NewValues returns the values that the options set.
 func NewValues(options ...Option) Values {
-	v := Values{Sizes: map[string]int{}, Constants: map[string]string{}, Given: map[string]bool{}}
+	v := Values{
+		Sizes: map[string]int{}, Constants: map[string]string{}, Samplers: map[string]string{}, Given: map[string]bool{},
+		Structures: map[string]map[string]string{}, Layouts: map[string]*msl.Layout{},
+	}
 	for _, o := range options {
 		o(v)
 	}
@@ -66,6 +76,16 @@ func ThreadgroupSize(argument string, elements int) Option {
 // ConstantValue sets the value of a function constant, an expression such as "true" or "16".
 func ConstantValue(name, value string) Option {
 	return func(v Values) { v.Constants[name] = value }
+}
+
+// SamplerState sets the arguments of the constructor of a sampler argument, such as "metal::filter::linear".
+func SamplerState(name, arguments string) Option {
+	return func(v Values) { v.Samplers[name] = arguments }
+}
+
+// Structure marks a buffer as described by its fields.
+func Structure(buffer string, references map[string]string) Option {
+	return func(v Values) { v.Structures[buffer] = references }
 }
 
 // GivenBuffer marks a buffer as given by the launch.

@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,9 +11,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
-// HostNative rewrites the text of [Native] into C++ for the checker, as [Host] does for MLX's text. sizes holds the
-// numbers of elements of the threadgroup arguments.
-func HostNative(text string, sizes map[string]int, conditionals ...int) (*HostSource, error) {
+// HostNative rewrites the text of [Native] into C++ for the checker, as [Host] does for MLX's text. values
+// holds the numbers of elements of the threadgroup arguments and the states of the samplers.
+func HostNative(text string, values Values, conditionals ...int) (*HostSource, error) {
 	h, err := rewriteFor(text, rewriter{unrollPragma: Unroll, zeroMemory: true})
 	if err != nil {
 		return nil, err
@@ -28,9 +29,13 @@ func HostNative(text string, sizes map[string]int, conditionals ...int) (*HostSo
 	if out.Buffers, err = hostBuffers(kernel); err != nil {
 		return nil, err
 	}
+	out.Buffers = append(out.Buffers, values.Indirect...)
 	ending, scope, _ := h.wrap()
 	header := metalstd.NativeHeader
-	if h.usesMLXPrelude() {
+	switch {
+	case h.UsesTextures():
+		header = metalstd.TextureHeader
+	case h.usesMLXPrelude():
 		header = metalstd.HostHeader
 	}
 	rewritten := h.edits.Apply()
@@ -42,7 +47,8 @@ func HostNative(text string, sizes map[string]int, conditionals ...int) (*HostSo
 	}
 	b.WriteString("static void mlxg_call(void* const* buffers, const mlxg::thread_position& p) {\n  " +
 		"(void)buffers; (void)p;\n")
-	b.WriteString("  " + kernelCall(kernel, arguments, nativeArguments(kernel, sizes, h.variables), "") + ";\n}\n")
+	b.WriteString(layoutChecks(values.Layouts))
+	b.WriteString("  " + kernelCall(kernel, arguments, nativeArguments(kernel, values, h.variables), "") + ";\n}\n")
 	b.WriteString(strings.Repeat("}", len(kernel.Namespaces)) + ending)
 	path := strings.Join(append(named([]string{scope}), append(named(kernel.Namespaces), "mlxg_call")...), "::")
 	b.WriteString("namespace {\nvoid mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {\n  " +
@@ -70,27 +76,46 @@ func renumber(k *msl.Kernel) {
 	}
 }
 
+// layoutChecks returns assertions that the compiler lays out structures like package msl.
+func layoutChecks(layouts map[string]*msl.Layout) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(layouts)) {
+		layout := layouts[name]
+		fmt.Fprintf(&b, "  static_assert(sizeof(%s) == %d, \"size of a structure\");\n", name, layout.Size)
+		for _, f := range layout.Fields {
+			fmt.Fprintf(&b, "  static_assert(__builtin_offsetof(%s, %s) == %d, \"place of a field\");\n", name, f.Name, f.Offset)
+		}
+	}
+	return b.String()
+}
+
 // nativeArguments returns the arguments of the kernel's call. Each converts to the type of its parameter, which may
 // depend on template arguments. variables is the number of the kernel's own threadgroup variables.
-func nativeArguments(k *msl.Kernel, sizes map[string]int, variables int) []string {
+func nativeArguments(k *msl.Kernel, values Values, variables int) []string {
 	type argument struct {
 		offset int
 		text   string
 	}
 	var list []argument
 	for _, b := range k.Buffers {
-		kind := "pointer_argument"
-		if b.Reference {
-			kind = "reference_argument"
+		text := fmt.Sprintf("mlxg::pointer_argument{buffers[%d]}", b.Slot)
+		switch {
+		case b.Texture != "":
+			text = fmt.Sprintf("mlxg::texture_argument{%d}", b.Slot)
+		case b.Reference:
+			text = fmt.Sprintf("mlxg::reference_argument{buffers[%d]}", b.Slot)
 		}
-		list = append(list, argument{b.Pos.Offset, fmt.Sprintf("mlxg::%s{buffers[%d]}", kind, b.Slot)})
+		list = append(list, argument{b.Pos.Offset, text})
+	}
+	for _, s := range k.Samplers {
+		list = append(list, argument{s.Pos.Offset, "metal::sampler(" + values.Samplers[s.Name] + ")"})
 	}
 	for i, a := range k.Threadgroup {
 		kind := "threadgroup_pointer"
 		if a.Reference {
 			kind = "threadgroup_reference"
 		}
-		list = append(list, argument{a.Pos.Offset, fmt.Sprintf("mlxg::%s<%d, %d>{}", kind, sizes[a.Name], variables+i)})
+		list = append(list, argument{a.Pos.Offset, fmt.Sprintf("mlxg::%s<%d, %d>{}", kind, values.Sizes[a.Name], variables+i)})
 	}
 	for _, a := range k.Attributes {
 		list = append(list, argument{a.Pos.Offset, convert(a.Type, msl.PositionTypes[a.Attribute], "p."+a.Attribute)})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels/internal/metalstd"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/msl"
 )
 
@@ -86,7 +87,7 @@ kernel void g(device int* y) { y[0] = 1; }
 		require.NoError(t, err)
 		s, err := Native(k, nil, NewValues())
 		require.NoError(t, err)
-		host, err := HostNative(s.Text, nil)
+		host, err := HostNative(s.Text, Values{})
 		require.NoError(t, err)
 		require.Equal(t, kept, strings.Contains(host.Source, "struct numeric_limits : _numeric_limits_impl<T>"))
 		require.Equal(t, kept, strings.Contains(host.Source, "_numeric_limits_impl<pair>"))
@@ -105,7 +106,7 @@ kernel void f(volatile coherent(device) device atomic_uint* n [[buffer(5)]], con
 }
 }
 `
-	host, err := HostNative(text, map[string]int{"p": 64})
+	host, err := HostNative(text, Values{Sizes: map[string]int{"p": 64}})
 	require.NoError(t, err)
 	require.Equal(t, []HostBuffer{{"x", "float", false, false}, {"n", "atomic_uint", false, true}, {"y", "float", false, true}}, host.Buffers)
 	require.Equal(t, []string{"g", "p"}, host.ThreadgroupArguments)
@@ -124,9 +125,9 @@ kernel void f(volatile coherent(device) device atomic_uint* n [[buffer(5)]], con
 	}
 	_, err = Host(strings.Replace(text, "threadgroup float& g, threadgroup void* p, ", "", 1))
 	require.ErrorContains(t, err, "the threadgroup variable sums cannot have an initializer")
-	_, err = HostNative("kernel void f(device float* y) { threadgroup float s[2] = {0, 1}; }", nil)
+	_, err = HostNative("kernel void f(device float* y) { threadgroup float s[2] = {0, 1}; }", Values{})
 	require.ErrorContains(t, err, "1:57: the threadgroup variable s cannot have an initializer other than zeros")
-	_, err = HostNative("struct s { bool operator>(s o) { return true; } };\nkernel void f(device float* y) {}", nil)
+	_, err = HostNative("struct s { bool operator>(s o) { return true; } };\nkernel void f(device float* y) {}", Values{})
 	require.NoError(t, err)
 }
 
@@ -138,8 +139,21 @@ func TestNativeHeader(t *testing.T) {
 		"typedef half float16_t;\nkernel void f(device float16_t* y) {}":               "metal_native.h",
 		"struct complex64_t { float r, i; };\nkernel void f(device complex64_t* y) {}": "metal_native.h",
 	} {
-		host, err := HostNative(text, nil)
+		host, err := HostNative(text, Values{})
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(host.Source, "#include \""+header+"\"\n"), text)
+	}
+}
+
+// Only a text with textures or samplers includes their header.
+func TestTextureHeader(t *testing.T) {
+	for text, header := range map[string]string{
+		"kernel void f(device float* y) { y[0] = 1; }":                                 metalstd.NativeHeader,
+		"kernel void f(texture2d<float> t, device float* y) { y[0] = t.get_width(); }": metalstd.TextureHeader,
+		"kernel void f(device float* y) { constexpr sampler s; y[0] = 1; }":            metalstd.TextureHeader,
+	} {
+		host, err := HostNative(text, Values{})
+		require.NoError(t, err)
+		require.Equal(t, header, metalstd.HeaderOf(host.Source), text)
 	}
 }

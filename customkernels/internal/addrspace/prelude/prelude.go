@@ -14,10 +14,15 @@ var (
 	types string
 	//go:embed functions.clcpp
 	functions string
+	//go:embed textures.clcpp
+	textures string
 )
 
 // Text is C++ for OpenCL that declares Metal's standard library.
 var Text = types + functions
+
+// Textures declares textures and samplers. It follows Text.
+var Textures = textures
 
 // Macros returns the names of the macros of Metal's library.
 var Macros = sync.OnceValue(func() map[string]bool {

@@ -25,8 +25,8 @@ static uint32_t scope_between(uint32_t group, uint32_t thread, uint32_t here) {
 // The last releasing fence of a thread, per address space and scope.
 struct release {
   uint32_t group, thread;
-  uint32_t segment[2][scopes];  // last segment of the thread before the fence; 0 without a fence
-  uint32_t phase[2][scopes];    // phase of the threadgroup
+  uint32_t segment[spaces][scopes];  // last segment of the thread before the fence; 0 without a fence
+  uint32_t phase[spaces][scopes];    // phase of the threadgroup
   bool any;
 };
 
@@ -41,8 +41,8 @@ struct atomic_variable {
 struct acquisition {
   uint32_t atomic_variable, count;
   uint32_t thread;
-  bool fenced[2][scopes];  // a fence followed the atomic operation
-  uint32_t phase[2][scopes];
+  bool fenced[spaces][scopes];  // a fence followed the atomic operation
+  uint32_t phase[spaces][scopes];
   bool open;  // no fence followed yet
 };
 
@@ -80,10 +80,13 @@ CHECKER_RARE void fence_here(uint32_t flags, uint32_t covered, bool releases, bo
   const uint32_t before = now.segment != none ? now.segment : new_segment();
   now.segment = now.threads[now.thread].segment = none;
   new_epoch();
+  if (flags >> texture & 1) {
+    now.threads[now.thread].fenced = before;
+  }
   release& r = fences.pending[now.thread];
   r.group = now.group;
   r.thread = now.thread;
-  for (uint32_t i = 0; i < 2 * covered; ++i) {
+  for (uint32_t i = 0; i < spaces * covered; ++i) {
     const uint32_t in = i / covered, s = i % covered;
     if (!(flags >> in & 1)) {
       continue;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "schedule.h"
+#include "texture.h"
 #include "undefined.h"
 
 extern "C" {
@@ -118,6 +119,17 @@ static void map_input(const slot& s, uint64_t offset) {
   }
 }
 
+// Stores the addresses of buffers and textures in the structures of a buffer.
+static void place_pointers(uint32_t i) {
+  const buffer_header& b = buffer_headers()[i];
+  const auto* fields = reinterpret_cast<const pointer_field*>(file + b.pointers);
+  for (uint64_t p = 0; p < b.pointer_count; ++p) {
+    const uint32_t to = fields[p].to;
+    const void* address = buffer_headers()[to].component ? static_cast<const void*>(&textures[to]) : bound[to];
+    memcpy(static_cast<char*>(bound[i]) + fields[p].offset, &address, sizeof address);
+  }
+}
+
 static void make_shadow(slot& s) {
   const uint64_t cells = (s.size >> s.shift) + 1;
   s.read_cells = static_cast<uint64_t*>(map((cells / 64 + 1) * 8));
@@ -156,10 +168,13 @@ static void lay_out() {
   now.slot_count = header.buffers + variable_count;
   const buffer_header* b = buffer_headers();
   for (uint32_t i = 0; i < header.buffers; ++i) {
-    make_slot(i, b[i].size, b[i].cell, b[i].element, device, b[i].writable != 0);
+    const bool pixels = b[i].component != 0;
+    make_slot(i, b[i].size, b[i].cell, b[i].element, pixels ? texture : device, b[i].writable != 0);
     slot& s = now.slots[i];
     s.initialized = b[i].initialized != 0;
     bound[i] = reinterpret_cast<void*>(s.start);
+    textures[i] = {i, {}, b[i].component, b[i].channels};
+    memcpy(textures[i].extent, b[i].extent, sizeof b[i].extent);
     make_shadow(s);
     if (s.size == 0) {
       continue;
@@ -168,6 +183,11 @@ static void lay_out() {
       populate(bound[i], s.size);
     } else if (s.initialized) {
       map_input(s, b[i].offset);
+    }
+  }
+  for (uint32_t i = 0; i < header.buffers; ++i) {
+    if (!now.slots[i].writable) {
+      place_pointers(i);
     }
   }
   for (uint32_t v = 0; v < variable_count; ++v) {
@@ -270,7 +290,8 @@ static void run_group(uint32_t group) {
   now.group = group;
   now.thread_count = size[0] * size[1] * size[2];
   now.simdgroup_count = (now.thread_count + simd_width - 1) / simd_width;
-  now.phase[0] = now.phase[1] = now.any = 0;
+  memset(now.phase, 0, sizeof now.phase);
+  now.any = 0;
   now.diverged = false;
   order_by_schedule(order, now.thread_count);
   memset(can_run, 0, sizeof can_run);
@@ -283,6 +304,7 @@ static void run_group(uint32_t group) {
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     place_of[order[i]] = uint16_t(i);
     now.threads[i].segment = none;
+    now.threads[i].fenced = 0;
   }
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     make_runnable(i);
@@ -340,6 +362,7 @@ static void run_schedule(uint32_t n) {
     }
     if (s.initialized) {
       memcpy(bound[i], file + buffer_headers()[i].offset, s.size);
+      place_pointers(i);
     } else {
       memset(bound[i], poison, s.size);
     }

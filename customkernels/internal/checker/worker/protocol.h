@@ -35,7 +35,17 @@ struct buffer_header {
   uint64_t expected;      // offset of the expected output in the file; 0 if it is unknown
   uint32_t cell, element;
   uint32_t writable, initialized;
-  uint64_t padding;  // an unwritten range of at most this size may be padding
+  uint64_t padding;              // an unwritten range of at most this size may be padding
+  uint32_t extent[4];            // of a texture: width, height, depth, layers
+  uint32_t component, channels;  // of its pixels; component is 0 for a buffer
+  uint64_t pointers;             // offset in the file of the pointers within the buffer
+  uint64_t pointer_count;
+};
+
+// A place in a buffer that holds the address of another buffer or a texture.
+struct pointer_field {
+  uint64_t offset;
+  uint32_t to, unused;
 };
 
 // ---- the result: this, the slots, the findings, the outputs ----
@@ -85,6 +95,7 @@ enum kind : uint32_t {
   out_of_own,
   overflow,
   write_after_read,
+  texture_bounds,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;

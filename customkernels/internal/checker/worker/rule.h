@@ -34,7 +34,13 @@ CHECKER_RARE uint32_t new_segment() {
   }
   const uint32_t id = ++now.segment_count;
   const simdgroup_state& g = now.simdgroups[now.thread / simd_width];
-  now.segments[id] = {now.group, now.thread, {now.phase[0], now.phase[1]}, now.any, {g.simd[0], g.simd[1]}, g.simd_any};
+  segment_info& s = now.segments[id];
+  s.group = now.group;
+  s.thread = now.thread;
+  __builtin_memcpy(s.phase, now.phase, sizeof s.phase);
+  s.any = now.any;
+  __builtin_memcpy(s.simd, g.simd, sizeof s.simd);
+  s.simd_any = g.simd_any;
   now.threads[now.thread].segment = now.segment = id;
   return id;
 }

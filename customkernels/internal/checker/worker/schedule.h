@@ -126,12 +126,13 @@ static void complete_one(uint32_t number) {
       } else if (g.ended && !now.diverged) {
         report(at_wait(barrier_after_exit, base + first_of(active), base + first_of(g.ended)));
       }
-      uint32_t flags = 3;
+      uint32_t flags = every_space;
       for (uint32_t rest = active; rest; rest &= rest - 1) {
         flags &= now.threads[base + first_of(rest)].flags;
       }
-      g.simd[device] += flags & 1;
-      g.simd[threadgroup] += flags >> 1 & 1;
+      for (uint32_t in = 0; in < spaces; ++in) {
+        g.simd[in] += flags >> in & 1;
+      }
       ++g.simd_any;
       for (uint32_t rest = active; rest; rest &= rest - 1) {
         now.threads[base + first_of(rest)].segment = none;
@@ -150,7 +151,7 @@ static void complete_one(uint32_t number) {
 
 // Opens the threadgroup barrier. All threads have ended or wait at a barrier. Returns false if all have ended.
 static bool open_barrier() {
-  uint32_t first = none, flags = 3, ended = none;
+  uint32_t first = none, flags = every_space, ended = none;
   bool other = false;
   for (uint32_t i = 0; i < now.thread_count; ++i) {
     const simdgroup_state& g = now.simdgroups[i / simd_width];
@@ -181,8 +182,9 @@ static bool open_barrier() {
   }
   now.diverged |= other;
   ++now.barriers;
-  now.phase[device] += flags & 1;
-  now.phase[threadgroup] += flags >> 1 & 1;
+  for (uint32_t in = 0; in < spaces; ++in) {
+    now.phase[in] += flags >> in & 1;
+  }
   ++now.any;
   new_epoch();
   for (uint32_t i = 0; i < now.thread_count; ++i) {

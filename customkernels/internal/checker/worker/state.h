@@ -32,7 +32,9 @@ constexpr uint64_t slot_span = uint64_t(1) << slot_shift;
 constexpr unsigned max_slots = 127;
 constexpr uint64_t arena_span = slot_span * max_slots;
 
-enum space : uint8_t { device, threadgroup };
+// The address spaces that barriers order, in the order of the bits of mem_flags.
+enum space : uint8_t { device, threadgroup, texture, spaces };
+constexpr uint32_t every_space = (1u << spaces) - 1;
 
 constexpr uint32_t none = ~0u;
 
@@ -86,14 +88,14 @@ static_assert(sizeof(slot) == 128);
 // distinguish a wrong flag from a missing barrier.
 struct segment_info {
   uint32_t group, thread;
-  uint32_t phase[2];  // threadgroup barriers whose flags cover the address space
-  uint32_t any;       // threadgroup barriers
-  uint32_t simd[2];   // simdgroup barriers whose flags cover the address space
+  uint32_t phase[spaces];  // threadgroup barriers whose flags cover the address space
+  uint32_t any;            // threadgroup barriers
+  uint32_t simd[spaces];   // simdgroup barriers whose flags cover the address space
   uint32_t simd_any;
 };
 
 struct simdgroup_state {
-  uint32_t simd[2];
+  uint32_t simd[spaces];
   uint32_t simd_any;
   uint32_t all, ended;  // lanes
   uint32_t runnable, waiting, at_barrier, paused;
@@ -103,6 +105,7 @@ struct thread_state {
   uint32_t segment;  // none before the first access of the segment
   uint32_t pc;       // place of the wait, or of the last access of an ended thread
   uint32_t line, kind, flags;
+  uint32_t fenced;  // last segment before the thread's last fence of a texture
   void (*complete)(mlxg::simdgroup&, uint32_t);
 };
 
@@ -122,7 +125,7 @@ struct state {
   uintptr_t workspace;
   uint32_t attention;  // traffic_wanted, write_pending, trace_wanted
   uint32_t thread, group;
-  uint32_t phase[2], any;
+  uint32_t phase[spaces], any;
   bool running;
   bool diverged;  // a barrier of this threadgroup diverged; later barriers are not reported
 

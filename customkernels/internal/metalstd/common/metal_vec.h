@@ -1,4 +1,4 @@
-// The names of Metal's vectors, and as_type.
+// The names of Metal's vectors, also those of the header simd/simd.h, and as_type.
 #ifndef METAL_VEC_H
 #define METAL_VEC_H
 
@@ -11,6 +11,12 @@ namespace metal {
   using NAME##2 = vec<T, 2>;                 \
   using NAME##3 = vec<T, 3>;                 \
   using NAME##4 = vec<T, 4>;                 \
+  using vector_##NAME##2 = vec<T, 2>;        \
+  using vector_##NAME##3 = vec<T, 3>;        \
+  using vector_##NAME##4 = vec<T, 4>;        \
+  using simd_##NAME##2 = vec<T, 2>;          \
+  using simd_##NAME##3 = vec<T, 3>;          \
+  using simd_##NAME##4 = vec<T, 4>;          \
   using packed_##NAME##2 = packed_vec<T, 2>; \
   using packed_##NAME##3 = packed_vec<T, 3>; \
   using packed_##NAME##4 = packed_vec<T, 4>;
