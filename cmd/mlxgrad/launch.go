@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -47,8 +46,8 @@ With nccl, each process uses one GPU, in the order of CUDA_VISIBLE_DEVICES if it
 exchange arrays over TCP, on the CPU.
 
 If a rank fails, the others may end by themselves within the time of --grace: with ring, their next evaluation
-returns an error. Then they get SIGTERM, and after the same time SIGKILL. Interrupt and termination signals are
-passed on.`,
+returns an error. Then they get SIGTERM, and after the same time SIGKILL. An interrupt or termination signal is
+passed on; the second one kills the ranks.`,
 		Example: `  mlxgrad launch -n 2 -- ./lm -data-parallel
   mlxgrad launch --hosts hosts.json --backend ring -- ./lm -data-parallel`,
 		Args: cobra.ArbitraryArgs,
@@ -110,33 +109,17 @@ func (c *launchCommand) run(s cli.Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilPassedSignal()
-	defer stop()
-	if err := l.Run(ctx); err != nil {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	if err := l.Run(signals); err != nil {
 		fmt.Fprintf(s.Err, "mlxgrad launch: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
-		if ctx.Err() != nil {
+		if errors.Is(err, ranks.ErrSignal) {
 			return cli.ErrInterrupted
 		}
 		return cli.ErrFailed
 	}
 	return nil
-}
-
-// untilPassedSignal returns a context that the first interrupt or termination signal cancels, with the signal as cause.
-// The second signal ends the process.
-func untilPassedSignal() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	received := make(chan os.Signal, 1)
-	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case s := <-received:
-			signal.Stop(received)
-			cancel(ranks.Signal{Signal: s.(syscall.Signal)})
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { signal.Stop(received); cancel(nil) }
 }
 
 // visibleGPUs returns the CUDA devices that this process may use, as CUDA_VISIBLE_DEVICES names them.

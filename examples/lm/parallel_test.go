@@ -93,7 +93,7 @@ func runRanks(t *testing.T, n int, k task) (results []rankResult, output string,
 	err = ranks.Launch{
 		Backend: distributed.Ring, Hosts: hosts, Command: []string{os.Args[0], "-test.run=^TestRank$"},
 		Grace: 20 * time.Second, Out: &out, Err: &out,
-	}.Run(t.Context())
+	}.Run(nil)
 	if err != nil {
 		return nil, out.String(), err
 	}

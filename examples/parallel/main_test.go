@@ -198,7 +198,7 @@ func TestCommand(t *testing.T) {
 		err = ranks.Launch{
 			Backend: distributed.Ring, Hosts: hosts, Command: []string{os.Args[0], "-steps", "100"},
 			Grace: 10 * time.Second, Out: &out, Err: &out,
-		}.Run(t.Context())
+		}.Run(nil)
 		return out.String(), err
 	}
 	text, err := launch(2)

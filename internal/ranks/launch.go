@@ -1,7 +1,6 @@
 package ranks
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,11 +25,11 @@ type Launch struct {
 }
 
 // Run starts the ranks of this machine and waits for them. If a rank fails, the others have the time Grace to end by
-// themselves. Then they get SIGTERM, and after the same time SIGKILL. If ctx is canceled with the error of a [Signal],
-// they get this signal, and SIGKILL after Grace. Signals go to the whole process group of each rank.
+// themselves. Then they get SIGTERM, and after the same time SIGKILL. The first of the signals is passed on to the ranks;
+// they get SIGKILL at the second one, or after Grace. Signals go to the whole process group of each rank.
 //
-// The error names each rank that failed.
-func (l Launch) Run(ctx context.Context) error {
+// The error names each rank that failed, and is [ErrSignal] after a signal.
+func (l Launch) Run(signals <-chan os.Signal) error {
 	local, err := l.Hosts.onThisMachine()
 	if err != nil {
 		return err
@@ -62,12 +61,12 @@ func (l Launch) Run(ctx context.Context) error {
 		c.WaitDelay = l.Grace // a grandchild may hold the pipes
 		if err := c.Start(); err != nil {
 			all.signal(syscall.SIGKILL)
-			all.wait(ctx, 0)
+			_ = all.wait(nil, 0)
 			return fmt.Errorf("starting rank %d: %w", rank, err)
 		}
 		all = append(all, &process{rank: rank, Cmd: c, flush: func() { out.flush(); errs.flush() }})
 	}
-	return all.wait(ctx, l.Grace)
+	return all.wait(signals, l.Grace)
 }
 
 // assign returns the GPU of each local rank.
@@ -85,10 +84,8 @@ func (l Launch) assign(local []int) (map[int]string, error) {
 	return gpus, nil
 }
 
-// A Signal is the cause with which the context of [Launch.Run] is canceled to pass on a signal.
-type Signal struct{ syscall.Signal }
-
-func (s Signal) Error() string { return "signal: " + s.Signal.String() }
+// ErrSignal is the error of a launch that a signal ended.
+var ErrSignal = errors.New("ended by a signal")
 
 type process struct {
 	*exec.Cmd
@@ -109,7 +106,7 @@ func (all processes) signal(s syscall.Signal) {
 }
 
 // wait waits for all ranks, and ends them as Run says.
-func (all processes) wait(ctx context.Context, grace time.Duration) (err error) {
+func (all processes) wait(signals <-chan os.Signal, grace time.Duration) (err error) {
 	type exit struct {
 		*process
 		err error
@@ -120,7 +117,6 @@ func (all processes) wait(ctx context.Context, grace time.Duration) (err error) 
 	}
 	var timer <-chan time.Time
 	next := syscall.SIGTERM // at the timer
-	canceled := ctx.Done()
 	for running := len(all); running > 0; {
 		select {
 		case e := <-exits:
@@ -137,15 +133,14 @@ func (all processes) wait(ctx context.Context, grace time.Duration) (err error) 
 		case <-timer:
 			all.signal(next)
 			next, timer = syscall.SIGKILL, time.After(grace)
-		case <-canceled:
-			canceled = nil
-			err = errors.Join(context.Cause(ctx), err)
-			s := syscall.SIGTERM
-			if cause, ok := errors.AsType[Signal](err); ok {
-				s = cause.Signal
+		case s := <-signals:
+			if passed, ok := s.(syscall.Signal); ok && !errors.Is(err, ErrSignal) {
+				all.signal(passed)
+				err = errors.Join(ErrSignal, err)
+				next, timer = syscall.SIGKILL, time.After(grace)
+			} else {
+				all.signal(syscall.SIGKILL)
 			}
-			all.signal(s)
-			next, timer = syscall.SIGKILL, time.After(grace)
 		}
 	}
 	return err

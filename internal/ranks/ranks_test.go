@@ -2,12 +2,10 @@ package ranks_test
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,7 +16,14 @@ import (
 )
 
 // launch runs a shell script in n ranks and returns the sorted lines of their output.
-func launch(t *testing.T, ctx context.Context, script string, n int, change func(*ranks.Launch)) (lines []string, err error) {
+func launch(t *testing.T, script string, n int, change func(*ranks.Launch)) (lines []string, err error) {
+	t.Helper()
+	return launchWith(t, nil, script, n, change)
+}
+
+func launchWith(
+	t *testing.T, signals <-chan os.Signal, script string, n int, change func(*ranks.Launch),
+) (lines []string, err error) {
 	t.Helper()
 	hosts, err := ranks.LocalHosts(n)
 	require.NoError(t, err)
@@ -30,7 +35,7 @@ func launch(t *testing.T, ctx context.Context, script string, n int, change func
 	if change != nil {
 		change(&l)
 	}
-	err = l.Run(ctx)
+	err = l.Run(signals)
 	lines = strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	slices.Sort(lines)
 	return lines, err
@@ -39,13 +44,13 @@ func launch(t *testing.T, ctx context.Context, script string, n int, change func
 func TestLaunchSetsTheEnvironment(t *testing.T) {
 	t.Setenv("MLX_RANK", "7") // of an outer launch
 	t.Setenv("NCCL_SOCKET_IFNAME", "")
-	lines, err := launch(t, t.Context(), `echo $MLX_RANK of $MLX_WORLD_SIZE; cat $MLX_HOSTFILE; test -d "$TMPDIR"`, 3, nil)
+	lines, err := launch(t, `echo $MLX_RANK of $MLX_WORLD_SIZE; cat $MLX_HOSTFILE; test -d "$TMPDIR"`, 3, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"[0] 0 of 3", "[1] 1 of 3", "[2] 2 of 3"}, []string{lines[0], lines[2], lines[4]})
 	require.Regexp(t, `^\[0\] \[\["127.0.0.1:\d+"\],\["127.0.0.1:\d+"\],\["127.0.0.1:\d+"\]\]$`, lines[1])
 
 	// A single rank has no peers.
-	lines, err = launch(t, t.Context(), `echo "<$MLX_RANK>"; printf end >&2`, 1, nil)
+	lines, err = launch(t, `echo "<$MLX_RANK>"; printf end >&2`, 1, nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"[0] <>", "[0] end"}, lines)
 
@@ -53,11 +58,11 @@ func TestLaunchSetsTheEnvironment(t *testing.T) {
 		return func(l *ranks.Launch) { l.Backend, l.GPUs = distributed.NCCL, gpus }
 	}
 	const variables = `echo $MLX_RANK $MLX_WORLD_SIZE $CUDA_VISIBLE_DEVICES $NCCL_HOST_IP $NCCL_SOCKET_IFNAME ${NCCL_PORT:?}`
-	lines, err = launch(t, t.Context(), variables, 2, nccl("3", "GPU-5"))
+	lines, err = launch(t, variables, 2, nccl("3", "GPU-5"))
 	require.NoError(t, err)
 	require.Regexp(t, `^\[0\] 0 2 3 127.0.0.1 lo \d+$`, lines[0])
 	require.Regexp(t, `^\[1\] 1 2 GPU-5 127.0.0.1 lo \d+$`, lines[1])
-	_, err = launch(t, t.Context(), variables, 2, nccl("0"))
+	_, err = launch(t, variables, 2, nccl("0"))
 	require.ErrorContains(t, err, "2 ranks on this machine need a GPU each; it has 1")
 }
 
@@ -65,34 +70,47 @@ func TestLaunchSetsTheEnvironment(t *testing.T) {
 func TestLaunchEndsAllWhenOneFails(t *testing.T) {
 	short := func(l *ranks.Launch) { l.Grace = time.Second }
 	begin := time.Now()
-	lines, err := launch(t, t.Context(), `[ $MLX_RANK = 1 ] && exit 3; sleep 0.1; echo done`, 2, nil)
+	lines, err := launch(t, `[ $MLX_RANK = 1 ] && exit 3; sleep 0.1; echo done`, 2, nil)
 	require.EqualError(t, err, "rank 1: exit status 3")
 	require.Equal(t, []string{"[0] done"}, lines)
 	require.Less(t, time.Since(begin), 10*time.Second, "without waiting for the grace time")
 
-	_, err = launch(t, t.Context(), `[ $MLX_RANK = 1 ] && kill -9 $$; sleep 60`, 2, short)
+	_, err = launch(t, `[ $MLX_RANK = 1 ] && kill -9 $$; sleep 60`, 2, short)
 	require.EqualError(t, err, "rank 1: signal: killed\nrank 0: signal: terminated")
 
-	_, err = launch(t, t.Context(), `[ $MLX_RANK = 1 ] && exit 3; trap '' TERM; sleep 60`, 2, short)
+	_, err = launch(t, `[ $MLX_RANK = 1 ] && exit 3; trap '' TERM; sleep 60`, 2, short)
 	require.EqualError(t, err, "rank 1: exit status 3\nrank 0: signal: killed")
 	require.Less(t, time.Since(begin), 30*time.Second)
 
-	_, err = launch(t, t.Context(), "", 2, func(l *ranks.Launch) { l.Command = []string{filepath.Join(t.TempDir(), "none")} })
+	_, err = launch(t, "", 2, func(l *ranks.Launch) { l.Command = []string{filepath.Join(t.TempDir(), "none")} })
 	require.ErrorContains(t, err, "starting rank 0")
 }
 
+// A rank that ignores interrupts is killed at the second one.
 func TestLaunchPassesSignalsOn(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	ready := filepath.Join(t.TempDir(), "ready")
-	go func() {
-		for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {
-			time.Sleep(10 * time.Millisecond)
-		}
-		cancel(ranks.Signal{Signal: syscall.SIGINT})
-	}()
-	lines, err := launch(t, ctx, `trap 'echo interrupted; exit 0' INT; touch `+ready+`; while :; do sleep 0.05; done`, 1, nil)
-	require.ErrorContains(t, err, "signal: interrupt")
-	require.Equal(t, []string{"[0] interrupted"}, lines)
+	const forever = "; while :; do sleep 0.05; done"
+	for trap, want := range map[string]string{
+		"echo interrupted; exit 0": "ended by a signal",
+		"echo interrupted":         "ended by a signal\nrank 0: signal: killed",
+	} {
+		signals := make(chan os.Signal)
+		ready := filepath.Join(t.TempDir(), "ready")
+		go func() {
+			for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {
+				time.Sleep(10 * time.Millisecond)
+			}
+			signals <- os.Interrupt
+			time.Sleep(time.Second)
+			select {
+			case signals <- os.Interrupt:
+			case <-t.Context().Done():
+			}
+		}()
+		lines, err := launchWith(t, signals, "trap '"+trap+"' INT; touch "+ready+forever, 1, nil)
+		require.EqualError(t, err, want)
+		require.ErrorIs(t, err, ranks.ErrSignal)
+		require.Equal(t, []string{"[0] interrupted"}, lines)
+	}
 }
 
 func TestReadHosts(t *testing.T) {
@@ -114,9 +132,9 @@ func TestReadHosts(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(`[["192.0.2.1:5000"], ["127.0.0.1:5001"]]`), 0o600))
 	hosts, err := ranks.ReadHosts(file)
 	require.NoError(t, err)
-	lines, err := launch(t, t.Context(), "echo $MLX_RANK", 1, func(l *ranks.Launch) { l.Hosts = hosts })
+	lines, err := launch(t, "echo $MLX_RANK", 1, func(l *ranks.Launch) { l.Hosts = hosts })
 	require.NoError(t, err)
 	require.Equal(t, []string{"[1] 1"}, lines, "only the rank of this machine")
-	_, err = launch(t, t.Context(), "", 1, func(l *ranks.Launch) { l.Hosts = hosts[:1] })
+	_, err = launch(t, "", 1, func(l *ranks.Launch) { l.Hosts = hosts[:1] })
 	require.ErrorContains(t, err, "no rank of the hosts file has an address of this machine")
 }
