@@ -161,9 +161,7 @@ func TestRanksResumeAfterAKill(t *testing.T) {
 
 // The memory of the arrays does not grow in 1,000 steps.
 func TestRanksDoNotLeak(t *testing.T) {
-	if !long.Enabled() {
-		t.Skip("takes minutes: run with -long")
-	}
+	long.Only(t, "1,000 steps in two processes")
 	t.Setenv(long.Variable, "") // the ranks do not fuse
 	results, output, err := runRanks(t, 2, task{Steps: 1000})
 	require.NoError(t, err, output)
