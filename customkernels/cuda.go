@@ -84,13 +84,15 @@ func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array)
 }
 
 // cudaKey returns the cache key of a launch's CUDA kernel. It covers Threadgroup, MinGroupsPerCore, ThreadgroupMemory,
-// fullGroups, sameSimdgroups and the signature.
+// ExactProducts, fullGroups, sameSimdgroups and the signature.
 func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array) []byte {
 	key := make([]byte, 0, keySize)
 	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory) {
 		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
 	}
-	key = strconv.AppendBool(strconv.AppendBool(key, l.fullGroups()), l.sameSimdgroups())
+	for _, b := range []bool{l.ExactProducts, l.fullGroups(), l.sameSimdgroups()} {
+		key = strconv.AppendBool(key, b)
+	}
 	return k.signature(key, l, inputs)
 }
 
@@ -114,11 +116,12 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	return cudaProgram(library, source, l, k.name), err
 }
 
-// cudaLibrary returns Metal's standard library for CUDA. Its float32 matrix products use TF32 if MLX's do.
+// cudaLibrary returns Metal's standard library for CUDA. Its float32 matrix products use TF32 if MLX's do and the launch
+// permits it.
 func cudaLibrary(l Launch) (string, error) {
 	library, err := metalstd.CUDA()
 	tf32 := 0
-	if mlxc.TF32Enabled() {
+	if mlxc.TF32Enabled() && !l.ExactProducts {
 		tf32 = 1
 	}
 	return fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_DYNAMIC_MEMORY %d\n%s", tf32, l.ThreadgroupMemory, library), err

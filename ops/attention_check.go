@@ -132,14 +132,7 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 		starts *mlxc.Array
 		length int
 	}{{"QueryStarts", c.QueryStarts, q.Dim(2)}, {"KeyStarts", c.KeyStarts, k.Dim(2)}} {
-		if err := requireArray(s.name, s.starts); err != nil {
-			return err
-		}
-		if s.starts.DType() != mlxc.Int32 || s.starts.NDim() != 1 || s.starts.Dim(0) < 2 {
-			return fmt.Errorf("%s is %v of shape %v; it must be int32 with one axis of at least two elements",
-				s.name, s.starts.DType(), s.starts.Shape())
-		}
-		if err := checkAscent(s.name, s.starts, s.length); err != nil {
+		if err := checkStartsArray(s.name, s.starts, s.length); err != nil {
 			return err
 		}
 	}
@@ -148,6 +141,18 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 			c.QueryStarts.Dim(0)-1, c.KeyStarts.Dim(0)-1)
 	}
 	return nil
+}
+
+// checkStartsArray returns an error if the starts of packed sequences along an axis of this length are invalid.
+func checkStartsArray(name string, starts *mlxc.Array, length int) error {
+	if err := requireArray(name, starts); err != nil {
+		return err
+	}
+	if starts.DType() != mlxc.Int32 || starts.NDim() != 1 || starts.Dim(0) < 2 {
+		return fmt.Errorf("%s is %v of shape %v; it must be int32 with one axis of at least two elements",
+			name, starts.DType(), starts.Shape())
+	}
+	return checkAscent(name, starts, length)
 }
 
 // checkAscent returns an error if the starts do not ascend from 0 to length. It accepts starts that cannot be read

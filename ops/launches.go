@@ -151,4 +151,6 @@ var operations = []operation{
 	{name: "transpose2d", cases: transposeCases},
 	{name: "cross_entropy", cases: crossEntropyCases},
 	{name: "attention", cases: attentionCases},
+	{name: "gated_delta_rule", cases: gatedDeltaCases},
+	{name: "ssm_scan", cases: ssmScanCases},
 }

@@ -150,7 +150,16 @@ var headerTrials = map[string][]string{
 		"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal",
 		"transpose_2d.metal",
 	},
-	"soft_cap.h": {"cross_entropy.metal"},
+	"soft_cap.h":       {"cross_entropy.metal"},
+	"tiles.h":          attentionFiles,
+	"tile_simdgroup.h": attentionFiles,
+	"tile_thread.h":    attentionFiles,
+	"packed_product.h": append([]string{"matrix_product.metal"}, attentionFiles...),
+}
+
+// attentionFiles call all functions of the headers for tiles.
+var attentionFiles = []string{
+	"attention_forward.metal", "attention_mask.metal", "attention_backward.metal", "attention_gradients.metal",
 }
 
 // mutationFiles returns the shader files in whose launches the mutants of a file are tried.

@@ -58,6 +58,8 @@ func BenchOps(d mlxc.Device) []bench.Op {
 		{Name: "linear-cross-entropy", Pass: report.Step, Cases: linearLossBenches(s.linearLosses)},
 		{Name: "matmul", Pass: report.Step, Cases: matMulBenches(s.products)},
 		{Name: "attention", Pass: report.Step, Cases: attentionBenches(s.attentions)},
+		{Name: "gated-delta-rule", Pass: report.Step, Cases: gatedDeltaBenches(s.gatedDeltas)},
+		{Name: "ssm-scan", Pass: report.Step, Cases: ssmBenches(s.scans)},
 	}
 }
 
@@ -81,6 +83,8 @@ type benchSizes struct {
 	linearLosses                 []linearLossCase
 	products                     [][3]int // rows, terms, columns
 	attentions                   []attentionCase
+	gatedDeltas                  []gatedDeltaCase
+	scans                        []ssmCase
 }
 
 func benchSizesOf(d mlxc.Device) benchSizes {
@@ -105,6 +109,14 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 				{batch: 1, heads: 1, queries: 1024, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 2048, dim: 64, causal: true},
 				{batch: 1, heads: 1, queries: 4096, dim: 64, causal: true},
+			},
+			gatedDeltas: []gatedDeltaCase{
+				{batch: 1, heads: 2, length: 256, dim: 64},
+				{batch: 1, heads: 4, keyHeads: 2, length: 512, dim: 128},
+			},
+			scans: []ssmCase{
+				{batch: 1, length: 256, heads: 4, p: 64, n: 64, d: true},
+				{batch: 1, length: 512, heads: 4, p: 64, n: 128, d: true},
 			},
 		}
 	}
@@ -136,6 +148,15 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			{batch: 4, heads: 32, queries: 2000, dim: 128, causal: true},
 			{batch: 4, heads: 32, queries: 2048, dim: 128, mask: booleans, maskAxes: "ij"},
 			{batch: 4, heads: 32, kvHeads: 8, queries: 2048, dim: 64, causal: true, sinks: true},
+		},
+		gatedDeltas: []gatedDeltaCase{
+			{batch: 1, heads: 16, length: 4096, dim: 128},
+			{batch: 1, heads: 32, keyHeads: 16, length: 2048, dim: 128},
+			{batch: 8, heads: 16, length: 512, dim: 64},
+		},
+		scans: []ssmCase{
+			{batch: 4, length: 1024, heads: 64, p: 64, n: 128, d: true},
+			{batch: 1, length: 4096, heads: 64, p: 64, n: 128, d: true},
 		},
 	}
 }
@@ -218,6 +239,37 @@ func attentionBenches(attentions []attentionCase) []bench.Case {
 			b.DTypes = []mlxc.DType{mlxc.Float32}
 		}
 		cases = append(cases, b)
+	}
+	return cases
+}
+
+// gatedDeltaBenches counts the products of a state with a vector and of two vectors, step by step: three forward, and
+// seven backward without those that compute the states again. The decays are close to 1, because the values of a
+// benchmark have both signs.
+func gatedDeltaBenches(cases []gatedDeltaCase) []bench.Case {
+	var benches []bench.Case
+	for _, c := range cases {
+		d := c.withDefaults()
+		product := 2 * float64(d.batch) * float64(d.heads) * float64(d.length) * float64(d.dim) * float64(d.valueDim)
+		benches = append(benches, bench.Case{
+			Case:       c.build(),
+			FLOPs:      map[report.Pass]float64{report.Backward: 7 * product, report.Step: 10 * product},
+			Deviations: map[string]float64{"k": 1 / math.Sqrt(float64(d.dim)), "decay": 0.001, "beta": 0.3},
+		})
+	}
+	return benches
+}
+
+// ssmBenches have decays close to 1, as the products of small dt and A of either sign. x is small, because the gradient
+// of A would exceed float16 otherwise.
+func ssmBenches(scans []ssmCase) []bench.Case {
+	var cases []bench.Case
+	for _, c := range scans {
+		cases = append(cases, bench.Case{
+			Case:       c.build(),
+			Moved:      moved("x dt B C dy dx ddt dB dC", "x dt B C y dy dx ddt dB dC"),
+			Deviations: map[string]float64{"x": 0.1, "dt": 0.1, "A": 0.1},
+		})
 	}
 	return cases
 }

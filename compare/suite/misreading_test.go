@@ -96,6 +96,54 @@ func misreadings() []misreading {
 	}
 	out = append(out, misreading{"no gradient of lse", "attention", right, []string{"out", "lse", "dv"}})
 
+	recur := func(
+		name string, c gatedDeltaCase, change func(in []*mlxc.Array, cfg *ops.GatedDeltaRuleConfig), untouched ...string,
+	) {
+		right := c.build()
+		c = c.withDefaults()
+		right.Ours = func(in []*mlxc.Array) []*mlxc.Array {
+			in = slices.Clone(in)
+			cfg := c.config(in)
+			change(in, &cfg)
+			o, state := ops.GatedDeltaRule(in[0], in[1], in[2], in[3], in[4], cfg)
+			return []*mlxc.Array{o, state}
+		}
+		out = append(out, misreading{name, "gated-delta-rule", right, untouched})
+	}
+	steps := gatedDeltaCase{batch: 1, heads: 4, keyHeads: 2, length: 40, dim: 16, initial: true}
+	recur("no initial state", steps,
+		func(_ []*mlxc.Array, cfg *ops.GatedDeltaRuleConfig) { cfg.InitialState = nil }, "dv")
+	recur("another head's decays", steps,
+		func(in []*mlxc.Array, _ *ops.GatedDeltaRuleConfig) { in[3] = in[3].Flip(1) })
+	recur("key heads exchanged", steps, func(in []*mlxc.Array, _ *ops.GatedDeltaRuleConfig) { in[1] = in[1].Flip(1) })
+	recur("twice the scale", steps, func(_ []*mlxc.Array, cfg *ops.GatedDeltaRuleConfig) { cfg.Scale = 0.5 }, "state")
+	sequences := gatedDeltaCase{batch: 1, heads: 2, dim: 16, starts: []int{0, 3, 20, 40}, initial: true}
+	recur("sequences begin one later", sequences, func(_ []*mlxc.Array, cfg *ops.GatedDeltaRuleConfig) {
+		cfg.Starts = mlxc.FromSlice([]int32{0, 4, 21, 40})
+	})
+
+	scan := func(name string, c ssmCase, change func(in []*mlxc.Array, cfg *ops.SSMScanConfig), untouched ...string) {
+		right := c.build()
+		c = c.withDefaults()
+		right.Ours = func(in []*mlxc.Array) []*mlxc.Array {
+			in = slices.Clone(in)
+			cfg := c.config(in)
+			change(in, &cfg)
+			y, state := ops.SSMScan(in[0], in[1], in[2], in[3], in[4], cfg)
+			return []*mlxc.Array{y, state}
+		}
+		out = append(out, misreading{name, "ssm-scan", right, untouched})
+	}
+	model := ssmCase{batch: 1, length: 40, heads: 4, groups: 2, p: 8, n: 16, d: true, state: true}
+	scan("no initial state", model, func(_ []*mlxc.Array, cfg *ops.SSMScanConfig) { cfg.InitialState = nil }, "dx", "dB", "dD")
+	scan("no D", model, func(_ []*mlxc.Array, cfg *ops.SSMScanConfig) { cfg.D = nil }, "h", "ddt", "dA", "dB", "dC", "dh0")
+	scan("another head's decay", model, func(in []*mlxc.Array, _ *ops.SSMScanConfig) { in[2] = in[2].Flip(0) }, "dD")
+	scan("groups exchanged", model, func(in []*mlxc.Array, _ *ops.SSMScanConfig) { in[3] = in[3].Flip(2) }, "dD", "dh0")
+	packedModel := ssmCase{batch: 1, heads: 4, groups: 2, p: 8, n: 16, starts: []int{0, 3, 20, 40}, state: true}
+	scan("sequences begin one later", packedModel, func(_ []*mlxc.Array, cfg *ops.SSMScanConfig) {
+		cfg.Starts = mlxc.FromSlice([]int32{0, 4, 21, 40})
+	})
+
 	lose := func(name string, c lossCase, change func(in []*mlxc.Array, cfg *ops.CrossEntropyConfig)) {
 		right := c.ofLogits()
 		right.Ours = func(in []*mlxc.Array) []*mlxc.Array {

@@ -29,6 +29,8 @@ func Ops() []compare.Op {
 		matMul(),
 		attention(),
 		causalAttention(),
+		gatedDeltaRule(),
+		ssmScan(),
 	}
 	// An operation without cases has no kernel on this device.
 	return slices.DeleteFunc(ops, func(op compare.Op) bool { return len(op.Cases) == 0 })

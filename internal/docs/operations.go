@@ -50,6 +50,11 @@ var operations = []operation{
 		suites: []string{"attention"},
 	},
 	{file: "causal-attention", functions: []string{"CausalAttention"}, suites: []string{"causal-attention"}},
+	{
+		file: "gated-delta-rule", functions: []string{"GatedDeltaRule", "GatedDeltaStep"}, config: "GatedDeltaRuleConfig",
+		suites: []string{"gated-delta-rule"},
+	},
+	{file: "ssm-scan", functions: []string{"SSMScan", "SSMStep"}, config: "SSMScanConfig", suites: []string{"ssm-scan"}},
 }
 
 // sources are the declarations and the examples of package ops.

@@ -1,0 +1,183 @@
+// Products of matrices in device memory whose results are tiles of the simdgroups of a threadgroup.
+
+#include "tiles.h"
+
+// A Team identifies a thread. A threadgroup has SIMDGROUPS simdgroups of LANES lanes.
+template <int LANES, int SIMDGROUPS>
+struct Team {
+  static constexpr constant int THREADS = LANES * SIMDGROUPS;
+  uint lane, simdgroup;
+
+  uint index() const { return simdgroup * LANES + lane; }
+
+  // synchronize blocks until all threads have arrived. It makes their writes visible.
+  static void synchronize() {
+    if (THREADS > 1) {
+      threadgroup_barrier(mem_flags::mem_device | mem_flags::mem_threadgroup);
+    }
+  }
+};
+
+// A LeftMatrix is the left-hand operand of add_product: a matrix, or its transpose if TRANSPOSED. If SCALED, column k
+// of the operand is multiplied by factors[k].
+template <bool TRANSPOSED, bool SCALED>
+struct LeftMatrix {
+  device const float* elements;
+  int stride;
+  int rows, columns;  // of the stored matrix; elements beyond are zero
+  device const float* factors;
+
+  float at(int row, int column) const {
+    return row < rows && column < columns ? elements[size_t(row) * stride + column] : 0.0f;
+  }
+
+  // load reads the operand's part from `first_row` and column `inner` on.
+  template <int LANES, int ROWS, int INNER>
+  void load(thread Tile<LANES, ROWS, INNER>& tile, int first_row, int inner, uint lane) const {
+    for (int i = 0; i < tile.LANE_ROWS; i++) {
+      const int row = first_row + tile.row(i, lane);
+      for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+        const int k = inner + tile.column(j, lane);
+        const float value = TRANSPOSED ? at(k, row) : at(row, k);
+        tile.set(i, j, SCALED ? value * factors[k] : value);
+      }
+    }
+  }
+};
+
+// A RightMatrix is the right-hand operand of a product: a matrix of `rows` rows that are STRIDE elements apart. Rows
+// beyond are zero.
+template <int STRIDE>
+struct RightMatrix {
+  device const float* elements;
+  int rows;
+};
+
+// add_product adds left · right to sum, whose first row is row `first_row` of left. The product has INNER terms at a
+// time. All threads of the team call it with the same `right`. `memory` is for a Panel<LANES, float, INNER, COLUMNS,
+// STRIDE>.
+template <int INNER, int LANES, int SIMDGROUPS, int ROWS, int COLUMNS, int STRIDE, typename LEFT>
+inline void add_product(
+    thread Tile<LANES, ROWS, COLUMNS>& sum,
+    LEFT left,
+    int first_row,
+    RightMatrix<STRIDE> right,
+    threadgroup float* memory,
+    Team<LANES, SIMDGROUPS> team) {
+  typedef Team<LANES, SIMDGROUPS> TEAM;
+  TEAM::synchronize();
+  Panel<LANES, float, INNER, COLUMNS, STRIDE> panel;
+  panel.init(memory, right.elements, right.rows, team.index(), TEAM::THREADS);
+  for (int inner = 0; inner < right.rows; inner += INNER) {
+    const int next = inner + INNER;
+    acquire(panel);
+    panel.advance(right.elements + size_t(next) * STRIDE, right.rows - next, team.index(), TEAM::THREADS);
+    commit(panel);
+    Tile<LANES, ROWS, INNER> part;
+    left.load(part, first_row, inner, team.lane);
+    multiply_add(sum, part, panel, team.lane);
+    finish<0>(sum);
+  }
+}
+
+// add adds a tile to sum.
+template <int LANES, int ROWS, int COLUMNS>
+inline void add(thread Tile<LANES, ROWS, COLUMNS>& sum, thread Tile<LANES, ROWS, COLUMNS>& tile) {
+  for (int i = 0; i < tile.LANE_ROWS; i++) {
+    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+      sum.set(i, j, sum.get(i, j) + tile.get(i, j));
+    }
+  }
+}
+
+// add_transposed_product adds left · rightᵀ to sum. left has `rows` rows from `left` on. The rows of both matrices have
+// STRIDE elements, a multiple of INNER. `memory` is for a Panel<LANES, float, COLUMNS, INNER, STRIDE>.
+template <int INNER, int LANES, int SIMDGROUPS, int ROWS, int COLUMNS, int STRIDE>
+inline void add_transposed_product(
+    thread Tile<LANES, ROWS, COLUMNS>& sum,
+    device const float* left,
+    int rows,
+    RightMatrix<STRIDE> right,
+    threadgroup float* memory,
+    Team<LANES, SIMDGROUPS> team) {
+  typedef Team<LANES, SIMDGROUPS> TEAM;
+  TEAM::synchronize();
+  Panel<LANES, float, COLUMNS, INNER, STRIDE> panel;
+  panel.init(memory, right.elements, right.rows, team.index(), TEAM::THREADS);
+  for (int inner = 0; inner < STRIDE; inner += INNER) {
+    const int next = inner + INNER;
+    acquire(panel);
+    panel.advance(right.elements + next, next < STRIDE ? right.rows : 0, team.index(), TEAM::THREADS);
+    commit(panel);
+    Operand<LANES, float, ROWS, INNER> part;
+    Tile<LANES, ROWS, COLUMNS> product;
+    part.load(left + inner, STRIDE, rows, team.lane);
+    multiply_transposed(product, part, panel, team.lane);
+    finish<0>(product);
+    add(sum, product);
+  }
+}
+
+// scale_rows multiplies row i of a tile by factors[i].
+template <int LANES, int ROWS, int COLUMNS>
+inline void scale_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, device const float* factors, uint lane) {
+  float of_rows[Tile<LANES, ROWS, COLUMNS>::LANE_ROWS];
+  for (int i = 0; i < tile.LANE_ROWS; i++) {
+    of_rows[i] = factors[tile.row(i, lane)];
+  }
+  multiply_rows(tile, of_rows);
+}
+
+// add_row_products adds to sums, for each of the lane's rows, the product of the row with the same row of `other`, from
+// row `first_row` and column `first_column` on.
+template <int LANES, int ROWS, int COLUMNS>
+inline void add_row_products(
+    thread float* sums,
+    thread Tile<LANES, ROWS, COLUMNS>& tile,
+    LeftMatrix<false, false> other,
+    int first_row,
+    int first_column,
+    uint lane) {
+  Tile<LANES, ROWS, COLUMNS> products;
+  float of_rows[Tile<LANES, ROWS, COLUMNS>::LANE_ROWS];
+  other.load(products, first_row, first_column, lane);
+  for (int i = 0; i < tile.LANE_ROWS; i++) {
+    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+      products.set(i, j, products.get(i, j) * tile.get(i, j));
+    }
+  }
+  row_sum(products, of_rows);
+  for (int i = 0; i < tile.LANE_ROWS; i++) {
+    sums[i] += of_rows[i];
+  }
+}
+
+// add_rows adds the rows of `other`, from row `first_row` and column `first_column` on, row i multiplied by factors[i].
+template <int LANES, int ROWS, int COLUMNS>
+inline void add_rows(
+    thread Tile<LANES, ROWS, COLUMNS>& sum,
+    threadgroup const float* factors,
+    LeftMatrix<false, false> other,
+    int first_row,
+    int first_column,
+    uint lane) {
+  Tile<LANES, ROWS, COLUMNS> rows;
+  other.load(rows, first_row, first_column, lane);
+  for (int i = 0; i < rows.LANE_ROWS; i++) {
+    const float factor = factors[rows.row(i, lane)];
+    for (int j = 0; j < rows.LANE_COLUMNS; j++) {
+      sum.set(i, j, sum.get(i, j) + factor * rows.get(i, j));
+    }
+  }
+}
+
+// store_rows writes one number for each of the tile's rows before `rows`.
+template <typename TILE>
+inline void store_rows(thread const float* values, threadgroup float* to, int rows, uint lane) {
+  for (int i = 0; i < TILE::LANE_ROWS; i++) {
+    const int row = TILE::row(i, lane);
+    if (row < rows && TILE::column(0, lane) == 0) {
+      to[row] = values[i];
+    }
+  }
+}
