@@ -36,8 +36,8 @@ usage: ./build.sh [verb] [flags]
           make the files of a release in the folder release, see RELEASING.md; without VERSION
           make a snapshot
   package DIR
-          make a folder for a machine without Go and network: the command, tests, libraries,
-          and run.sh, which runs parity, tests and benchmarks
+          make a folder for a machine without Go and network: the command, tests, the example lm,
+          libraries, and run.sh, which runs parity, tests and benchmarks
   parity  compare gradients with MLX's and a float64 oracle, in a sample of the cases;
             --full runs every case, --rows prints every row; flags go to mlxgrad parity
   test    run all tests, the slowest with a sample of their cases; flags and packages go to go test

@@ -62,7 +62,8 @@ Progress is shown on a terminal only.`,
 		RunE: func(*cobra.Command, []string) error { return errors.New("no verb given") },
 	}
 	root.AddCommand(
-		newSetup(), newParity(names), newBench(names), newReport(), newSanitize(), newTraffic(), newSource(), newDoctor(), newVersion(),
+		newSetup(), newParity(names), newBench(names), newReport(), newSanitize(), newTraffic(), newSource(), newLaunch(), newDoctor(),
+		newVersion(),
 	)
 	return root
 }

@@ -17,7 +17,7 @@ func BenchmarkStep(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer trainer.Close()
-			passages := batch(rand.New(rand.NewPCG(1, 1)), text.train, c.batch, c.length)
+			passages := batch(rand.New(rand.NewPCG(1, 1)), text.train, c.batch, c.length, 0, c.batch)
 			once := func() {
 				if _, err := trainer.Step(passages); err != nil {
 					b.Fatal(err)

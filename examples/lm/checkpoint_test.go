@@ -62,7 +62,7 @@ func TestTrainingResumesFromCheckpoint(t *testing.T) {
 	c.width = 16
 	other, err := c.start()
 	require.NoError(t, err)
-	require.ErrorContains(t, resume(file, other), "checkpoint.safetensors does not fit the model: tree: params.embedding: ")
+	require.ErrorContains(t, c.resume(file, other), "checkpoint.safetensors does not fit the model: tree: params.embedding: ")
 }
 
 // killedVariable names the checkpoint of the process that TestKilledDuringCheckpoint kills.
@@ -98,7 +98,7 @@ func TestKilledDuringCheckpoint(t *testing.T) {
 	resumed, err := c.start()
 	require.NoError(t, err)
 	defer resumed.Close()
-	require.NoError(t, resume(file, resumed))
+	require.NoError(t, c.resume(file, resumed))
 	begin, err := done(resumed)
 	require.NoError(t, err)
 	t.Logf("killed after the checkpoint of step %d", begin)

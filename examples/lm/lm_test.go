@@ -49,7 +49,7 @@ func train(t *testing.T, c config, text corpus, checkpoint string) (*trainer, []
 	trainer, err := c.start()
 	require.NoError(t, err)
 	t.Cleanup(trainer.Close)
-	require.NoError(t, resume(checkpoint, trainer))
+	require.NoError(t, c.resume(checkpoint, trainer))
 	var losses []float64
 	require.NoError(t, c.train(t.Context(), text, trainer, func(_ int, loss float64) error {
 		losses = append(losses, loss)
@@ -118,7 +118,7 @@ func TestLogitsAreCausal(t *testing.T) {
 	for _, g := range []gradients{ours, builtIn} {
 		c := small(text, g)
 		p := newParams(c.shape, 1)
-		ids := batch(rand.New(rand.NewPCG(1, 1)), text.train, 1, c.length).Inputs
+		ids := batch(rand.New(rand.NewPCG(1, 1)), text.train, 1, c.length, 0, 1).Inputs
 		before := c.logits(c.shape, p, ids)
 		changed := ids.SliceUpdate(mlxc.Scalar[int32](3), []int{0, 20}, []int{1, 21}, nil)
 		after := c.logits(c.shape, p, changed)
@@ -192,7 +192,7 @@ func TestCorpus(t *testing.T) {
 	text := newCorpus(opticks)
 	require.Len(t, text.letters, 79)
 	require.Equal(t, opticks, text.decode(append(text.train[:len(text.train):len(text.train)], text.validation...)))
-	b := batch(rand.New(rand.NewPCG(1, 2)), text.train, 3, 10)
+	b := batch(rand.New(rand.NewPCG(1, 2)), text.train, 3, 10, 0, 3)
 	in, err := mlxc.ToSlice[int32](b.Inputs)
 	require.NoError(t, err)
 	out, err := mlxc.ToSlice[int32](b.Targets)

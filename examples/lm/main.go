@@ -28,7 +28,7 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("lm", flag.ContinueOnError)
-	c := config{shape: shape{heads: 4}}
+	var c config
 	source := flags.String("gradients", "ours", "`source` of the gradients: ours, mlx or both")
 	picture := flags.String("png", "loss.png", "`file` of the loss curve")
 	checkpoint := flags.String("checkpoint", "", "safetensors `file` to continue from if it exists,\n"+
@@ -38,12 +38,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	letters := flags.Int("letters", 400, "`number` of letters to generate")
 	temperature := flags.Float64("temperature", 0.7, "sampling temperature; 0 takes the most likely letter")
 	flags.IntVar(&c.steps, "steps", 1000, "`number` of training steps")
-	flags.IntVar(&c.width, "width", 64, "width of the model, a multiple of 8")
+	flags.IntVar(&c.width, "width", 64, "width of the model, a multiple of twice the number of heads")
+	flags.IntVar(&c.heads, "heads", 4, "`number` of attention heads")
 	flags.IntVar(&c.layers, "layers", 2, "`number` of layers")
 	flags.IntVar(&c.batch, "batch", 8, "`number` of passages per step")
 	flags.IntVar(&c.length, "length", 64, "`number` of letters in a passage, the context of the model")
 	flags.Float64Var(&c.rate, "rate", 3e-3, "largest learning rate")
 	flags.Uint64Var(&c.seed, "seed", 1, "seed of the random numbers")
+	parallel := flags.Bool("data-parallel", false, "divide each batch among the processes that mlxgrad launch started")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
@@ -73,6 +75,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("-prompt: %w", err)
 	}
 
+	if *parallel {
+		if err := c.join(); err != nil {
+			return err
+		}
+		if c.group.Rank() != 0 {
+			out = io.Discard
+		}
+	}
 	var curves []curve
 	var trained params
 	for _, g := range all {
@@ -85,6 +95,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if len(one.losses) > 0 { // there are none if the checkpoint is of the last step
 			curves = append(curves, one)
 		}
+	}
+	if !c.isFirst() {
+		return nil
 	}
 	if len(curves) > 0 {
 		if err := savePNG(*picture, curves); err != nil {
@@ -108,7 +121,7 @@ func (c config) fit(ctx context.Context, text corpus, checkpoint string, out io.
 		return fail(err)
 	}
 	defer t.Close()
-	if err := resume(checkpoint, t); err != nil {
+	if err := c.resume(checkpoint, t); err != nil {
 		return fail(err)
 	}
 	begin, err := done(t)
@@ -150,7 +163,8 @@ func (c config) trainWithProgress(
 	}
 	fmt.Fprintf(out, "%s gradients, loss %s\n", c.name, sparkline(losses, 60))
 	if n := len(losses) - 1; n > 0 {
-		fmt.Fprintf(out, "%.2f steps per second\n", float64(n)/time.Since(first).Seconds())
+		rate := float64(n) / time.Since(first).Seconds()
+		fmt.Fprintf(out, "%.2f steps and %.0f letters per second\n", rate, rate*float64(c.batch*c.length))
 	}
 	if checkpoint != "" {
 		if err := c.save(checkpoint, t, text); err != nil {
@@ -164,6 +178,8 @@ func (c config) trainWithProgress(
 // check returns an error if the settings are invalid.
 func (c config) check(text corpus) error {
 	switch {
+	case c.heads < 1:
+		return fmt.Errorf("-heads is %d; it must be positive", c.heads)
 	case c.width < 1 || c.width%(2*c.heads) != 0:
 		return fmt.Errorf("-width is %d; it must be a positive multiple of %d, twice the number of heads",
 			c.width, 2*c.heads)

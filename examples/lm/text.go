@@ -52,13 +52,15 @@ func (c corpus) decode(ids []int32) string {
 	return string(text)
 }
 
-// batch returns random passages of ids.
-func batch(r *rand.Rand, ids []int32, size, length int) passages {
+// batch returns random passages of ids: of a batch of the given size, the passages from begin to end.
+func batch(r *rand.Rand, ids []int32, size, length, begin, end int) passages {
 	var in, out []int32
-	for range size {
+	for i := range size {
 		at := r.IntN(len(ids) - length)
-		in = append(in, ids[at:at+length]...)
-		out = append(out, ids[at+1:at+length+1]...)
+		if begin <= i && i < end {
+			in = append(in, ids[at:at+length]...)
+			out = append(out, ids[at+1:at+length+1]...)
+		}
 	}
-	return passages{mlxc.FromSlice(in, size, length), mlxc.FromSlice(out, size, length)}
+	return passages{mlxc.FromSlice(in, end-begin, length), mlxc.FromSlice(out, end-begin, length)}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
+	"github.com/mlxgrad/mlxgrad/mlxc/distributed"
 	"github.com/mlxgrad/mlxgrad/mlxc/optim"
 )
 
@@ -19,6 +20,7 @@ type config struct {
 	saveEvery     int     // steps between checkpoints
 	rate          float64 // the largest learning rate
 	seed          uint64
+	group         *distributed.Group // nil in a training of one process
 }
 
 // passages holds the letters of a batch, and for each the next letter. Both are int32 of shape (batch, length).
@@ -47,10 +49,14 @@ func (c config) loss(p params, b passages) *mlxc.Array {
 // start returns the trainer of a new training.
 func (c config) start() (*trainer, error) {
 	t, err := optim.NewTrainer(newParams(c.shape, c.seed), c.optimizer(), c.loss)
-	if err == nil {
-		t.MaxNorm = 1
+	if err != nil {
+		return nil, err
 	}
-	return t, err
+	t.MaxNorm = 1
+	if c.group != nil {
+		t.Average = c.group.AverageGradients
+	}
+	return t, nil
 }
 
 // done returns the number of completed steps.
@@ -60,16 +66,19 @@ func done(t *trainer) (int, error) {
 }
 
 // train continues until c.steps steps are completed or ctx is canceled. report is called after each step with its
-// loss.
+// loss, which is the loss of the whole batch in all processes.
 func (c config) train(ctx context.Context, text corpus, t *trainer, report func(step int, loss float64) error) error {
 	begin, err := done(t)
 	if err != nil {
 		return err
 	}
-	for i := begin; i < c.steps && ctx.Err() == nil; i++ {
+	for i := begin; i < c.steps; i++ {
+		if stop, err := c.anyRank(ctx.Err() != nil); stop || err != nil {
+			return err
+		}
 		// Each step has its own generator, so a resumed training gets the same batches.
 		rng := rand.New(rand.NewPCG(c.seed, uint64(i)))
-		loss, err := t.Step(batch(rng, text.train, c.batch, c.length))
+		loss, err := t.Step(c.ownBatch(rng, text.train, c.batch))
 		if err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
@@ -84,9 +93,13 @@ func (c config) train(ctx context.Context, text corpus, t *trainer, report func(
 func (c config) validate(p params, text corpus) (float32, error) {
 	var loss float32
 	err := mlxc.WithScopeErr(func() (err error) {
-		b := batch(rand.New(rand.NewPCG(0, 0)), text.validation, 4*c.batch, c.length)
+		b := c.ownBatch(rand.New(rand.NewPCG(0, 0)), text.validation, 4*c.batch)
 		loss, err = mlxc.Item[float32](c.loss(p, b))
 		return err
 	})
-	return loss, err
+	if err != nil || c.group == nil {
+		return loss, err
+	}
+	mean, err := c.group.WeightedMean(float64(loss), 1) // all shares are equal
+	return float32(mean), err
 }

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/quickcompile"
+	"github.com/mlxgrad/mlxgrad/internal/ranks"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/distributed"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
@@ -34,7 +32,9 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "command":
-		err = run(context.Background(), os.Args[1:], os.Stdout)
+		if _, err = mlxc.SetCompileMode(mlxc.CompileNoFuse); err == nil {
+			err = run(os.Args[1:], os.Stdout)
+		}
 	case "curve":
 		err = printCurve(short)
 	case "killed":
@@ -109,13 +109,15 @@ func (o *output) Write(p []byte) (int, error) {
 // startRing starts two processes in a role. They are killed when the test ends, or after a minute.
 func startRing(t *testing.T, role string) (processes [2]*exec.Cmd, outputs [2]*output) {
 	t.Helper()
-	hosts, err := writeHosts(t.TempDir(), 2)
+	hosts, err := ranks.LocalHosts(2)
+	require.NoError(t, err)
+	environments, err := ranks.Environments(t.TempDir(), distributed.Ring, hosts, nil)
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	for rank := range processes {
 		p := exec.CommandContext(ctx, os.Args[0])
-		p.Env = append(os.Environ(), roleVariable+"="+role, "MLX_HOSTFILE="+hosts, "MLX_RANK="+strconv.Itoa(rank))
+		p.Env = append(append(os.Environ(), roleVariable+"="+role), environments[rank]...)
 		outputs[rank] = &output{begin: make(chan struct{})}
 		p.Stdout, p.Stderr = outputs[rank], outputs[rank]
 		require.NoError(t, p.Start())
@@ -188,26 +190,26 @@ func TestKilledProcessIsAnErrorOfItsPeer(t *testing.T) {
 }
 
 func TestCommand(t *testing.T) {
-	t.Setenv(roleVariable, "command") // in the processes that the command starts
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	require.NoError(t, err)
-	defer file.Close()
-	require.NoError(t, run(t.Context(), []string{"-steps", "100"}, file))
-	text, err := os.ReadFile(file.Name())
-	require.NoError(t, err)
-	require.Contains(t, string(text), "step 100: loss 0.0")
-	require.Contains(t, string(text), "process 0 of 2 is done\n")
-	require.Contains(t, string(text), "process 1 of 2 is done\n")
-
-	t.Setenv(roleVariable, "")
-	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"-steps", "100", "-processes", "1"}, &out))
-	require.Regexp(t, `^step 100: loss 0.0\d+\nprocess 0 of 1 is done\n$`, out.String())
-	require.EqualError(t, run(t.Context(), []string{"-processes", "3"}, &out),
-		"-processes is 3; it must divide 64, the points of a batch")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.True(t, errors.Is(run(ctx, nil, &out), context.Canceled))
-	_, err = writeHosts(filepath.Join(t.TempDir(), "missing"), 1)
-	require.ErrorIs(t, err, os.ErrNotExist)
+	t.Setenv(roleVariable, "command")
+	launch := func(n int) (string, error) {
+		hosts, err := ranks.LocalHosts(n)
+		require.NoError(t, err)
+		var out bytes.Buffer
+		err = ranks.Launch{
+			Backend: distributed.Ring, Hosts: hosts, Command: []string{os.Args[0], "-steps", "100"},
+			Grace: 10 * time.Second, Out: &out, Err: &out,
+		}.Run(nil)
+		return out.String(), err
+	}
+	text, err := launch(2)
+	require.NoError(t, err, text)
+	require.Contains(t, text, "[0] step 100: loss 0.0")
+	require.Contains(t, text, "[0] process 0 of 2 is done\n")
+	require.Contains(t, text, "[1] process 1 of 2 is done\n")
+	text, err = launch(1)
+	require.NoError(t, err, text)
+	require.Regexp(t, `^\[0\] step 100: loss 0.0\d+\n\[0\] process 0 of 1 is done\n$`, text)
+	text, err = launch(3)
+	require.Error(t, err)
+	require.Contains(t, text, "there are 3 processes; the number must divide 64, the points of a batch")
 }

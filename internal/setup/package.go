@@ -28,14 +28,15 @@ var packagedTests = []struct {
 		"customkernels/testdata", "customkernels/internal/metalstd/cuda", "customkernels/internal/metalstd/testdata",
 	}},
 	{"ops", []string{"ops/testdata"}},
+	{"ops/sharded", nil},
 	{"compare", nil},
 	{"compare/suite", nil},
 	{"compare/bench", nil},
 }
 
-// packageTo makes a folder that runs without Go and network: the command, test binaries, the installation, and run.sh.
-// Files have the paths of the repository, since tests name them relative to their package. A folder of an earlier call
-// is replaced; any other folder that is not empty is an error.
+// packageTo makes a folder that runs without Go and network: the command, the example lm, test binaries, the
+// installation, and run.sh. Files have the paths of the repository, since tests name them relative to their package. A
+// folder of an earlier call is replaced; any other folder that is not empty is an error.
 func (s *setup) packageTo(ctx context.Context, m *manifest, args []string) error {
 	switch {
 	case len(args) != 1 || args[0] == "" || strings.HasPrefix(args[0], "-"):
@@ -93,8 +94,10 @@ func isPackage(dir string) bool {
 
 func (s *setup) fillPackage(ctx context.Context, stage string) error {
 	repository := s.repository()
-	if err := s.goTool(ctx, repository, "build", "-o", filepath.Join(stage, "mlxgrad"), "./cmd/mlxgrad"); err != nil {
-		return err
+	for _, program := range []string{"./cmd/mlxgrad", "./examples/lm"} {
+		if err := s.goTool(ctx, repository, "build", "-o", filepath.Join(stage, filepath.Base(program)), program); err != nil {
+			return err
+		}
 	}
 	for _, p := range packagedTests {
 		binary := filepath.Join(stage, p.dir, filepath.Base(p.dir)+".test")

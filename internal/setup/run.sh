@@ -3,7 +3,7 @@
 set -eu
 
 unset CDPATH # with it, cd may print a path and search other folders
-packages='mlxc mlxc/distributed mlxc/mlxio mlxc/internal/valuetest customkernels ops compare compare/suite compare/bench'
+packages='mlxc mlxc/distributed mlxc/mlxio mlxc/internal/valuetest customkernels ops ops/sharded compare compare/suite compare/bench'
 here=$(cd "$(dirname "$0")" && pwd)
 install=$here/third_party/mlx-c/install
 

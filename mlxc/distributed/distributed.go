@@ -47,8 +47,9 @@ type Group struct {
 }
 
 // Init connects to the other processes of the launch and returns the group of all. It blocks until all are connected.
-// MLX reads the addresses from the environment. For a ring, MLX_RANK is the rank of this process and MLX_HOSTFILE names
-// a file with the addresses of all, such as [["10.0.0.1:5000"], ["10.0.0.2:5000"]].
+// MLX reads the addresses from the environment, which the command mlxgrad launch sets. For a ring, MLX_RANK is the rank
+// of this process and MLX_HOSTFILE names a file with the addresses of all, such as [["10.0.0.1:5000"],
+// ["10.0.0.2:5000"]]. NCCL reads MLX_RANK, MLX_WORLD_SIZE, NCCL_HOST_IP and NCCL_PORT.
 //
 // If the process was not started for the backend, Init returns an error if strict is set. Otherwise it returns a group
 // of one, whose operations return their argument. Later calls for the same backend return the same group.

@@ -3,15 +3,10 @@ package distributed_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -20,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
+	"github.com/mlxgrad/mlxgrad/internal/ranks"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/distributed"
 )
@@ -31,6 +27,7 @@ var roles = map[string]func(t *testing.T, g *distributed.Group){
 	"collectives": collectives,
 	"training":    training,
 	"lostPeer":    lostPeer,
+	"agreement":   agreement,
 }
 
 // TestProcessOfARing runs in the processes that startRing starts, where the environment names a role. Elsewhere it does
@@ -50,33 +47,14 @@ type process struct {
 	output bytes.Buffer
 }
 
-// listen listens on a port below those that the system gives to outgoing connections: another ring's connection could
-// take such a port between this test's choice and its processes' start.
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000)))
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			require.NoError(t, err)
-			return l
-		}
-	}
-}
-
 // startRing starts n processes of this test in a role, connected in a ring. They are
 // killed when the test ends, or after a minute.
 func startRing(t *testing.T, role string, n int) []*process {
 	t.Helper()
-	var hosts [][]string
-	for range n {
-		l := listen(t)
-		hosts = append(hosts, []string{l.Addr().String()})
-		defer l.Close()
-	}
-	text, err := json.Marshal(hosts)
+	hosts, err := ranks.LocalHosts(n)
 	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "hosts.json")
-	require.NoError(t, os.WriteFile(file, text, 0o600))
+	environments, err := ranks.Environments(t.TempDir(), distributed.Ring, hosts, nil)
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	program, err := os.Executable()
@@ -84,8 +62,7 @@ func startRing(t *testing.T, role string, n int) []*process {
 	processes := make([]*process, n)
 	for rank := range processes {
 		p := &process{Cmd: exec.CommandContext(ctx, program, "-test.run=^TestProcessOfARing$", "-test.v")}
-		p.Env = append(os.Environ(), "MLXC_TEST_ROLE="+role, "MLX_HOSTFILE="+file, "MLX_RANK="+strconv.Itoa(rank),
-			"TMPDIR="+t.TempDir()) // As the documentation of Compile asks.
+		p.Env = append(append(os.Environ(), "MLXC_TEST_ROLE="+role), environments[rank]...)
 		p.Stdout, p.Stderr = &p.output, &p.output
 		processes[rank] = p
 	}
@@ -103,7 +80,7 @@ func TestRing(t *testing.T) {
 	for _, c := range []struct {
 		role string
 		n    int
-	}{{"collectives", 2}, {"collectives", 3}, {"training", 2}} {
+	}{{"collectives", 2}, {"collectives", 3}, {"training", 2}, {"agreement", 2}, {"agreement", 4}} {
 		t.Run(fmt.Sprintf("%s of %d", c.role, c.n), func(t *testing.T) {
 			ring := startRing(t, c.role, c.n)
 			start(t, ring)
