@@ -218,7 +218,11 @@ struct ChunkProduct : ChunkBlock<LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, CHUNK> {
     float factors[Scores::LANE_ROWS];
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       const StepDecay decay = this->row_decays[i];
-      factors[i] = REVERSED ? this->decay_at(CHUNK).sum.since(decay.sum) : decay.from_start();
+      factors[i] = decay.from_start();
+      if (REVERSED) {
+        const StepDecay last = this->decay_at(CHUNK);
+        factors[i] = last.sum.since(decay.sum);
+      }
     }
     StatePanel panel;
     acquire(panel);

@@ -68,7 +68,8 @@ template <int CHUNK, int BLOCK_M, int HEADS, int STATE_DIM>
     state_sum += state_terms[(size_t(slot) * HEADS + head) * STATE_DIM + n];
   }
   if (chunk.rows > 0) {
-    state_sum *= load_step_decay(decays, first + chunk.rows - 1).from_start();
+    const StepDecay last = load_step_decay(decays, first + chunk.rows - 1);
+    state_sum *= last.from_start();
   }
   for (int t = chunk.rows - 1; t >= 0; t--) {
     float among = 0;

@@ -155,7 +155,8 @@ template <
     rows.advance(row);
     if (row % CHUNK == 0) {
       store(state, states + rows.in_chunk(chunk), HEAD_DIM, rows.rows, rows.lane);
-      multiply(state, rows.end_of(chunk).from_start());
+      const StepDecay end = rows.end_of(chunk);
+      multiply(state, end.from_start());
     }
     rows.add(state, b, row);
   }
@@ -210,7 +211,8 @@ template <
           dots[(size_t(rows.first_slot + chunk) * HEADS + rows.head) * STATE_DIM + rows.first + n] = sums[r];
         }
       }
-      multiply(state, rows.end_of(chunk).from_start());
+      const StepDecay end = rows.end_of(chunk);
+      multiply(state, end.from_start());
     }
     rows.add(state, c, row);
   }
