@@ -31,7 +31,7 @@ type gatedDeltaCase struct {
 
 	layouts                       layouts
 	queries, keys, decays, writes compare.Values // of q, k, logDecay and beta
-	label                         string         // the name of values
+	label                         string         // the name of values or layouts
 }
 
 // gatedDeltaCases covers lengths below, at and above the length of a chunk, then head sizes and numbers of heads, then
@@ -54,6 +54,8 @@ func gatedDeltaCases() []gatedDeltaCase {
 		cases = append(cases, gatedDeltaCase{batch: 1, heads: 2, dim: 32, starts: starts, initial: true},
 			gatedDeltaCase{batch: 1, heads: 4, keyHeads: 2, dim: 16, starts: starts})
 	}
+	cases = append(cases, gatedDeltaCase{batch: 0, heads: 2, length: 3, dim: 16, initial: true},
+		gatedDeltaCase{batch: 2, heads: 2, length: 0, dim: 16, initial: true})
 	usual := gatedDeltaCase{batch: 2, heads: 2, length: 70, dim: 32, initial: true}
 	with := func(label string, change func(c *gatedDeltaCase)) {
 		c := usual
@@ -61,7 +63,7 @@ func gatedDeltaCases() []gatedDeltaCase {
 		change(&c)
 		cases = append(cases, c)
 	}
-	with("scaled queries", func(c *gatedDeltaCase) { c.scale, c.queries = 1, compare.Normal(1/math.Sqrt(32)) })
+	with("queries / √32", func(c *gatedDeltaCase) { c.scale, c.queries = 1, compare.Normal(1/math.Sqrt(32)) })
 	with("no decay", func(c *gatedDeltaCase) { c.decays = compare.Zero })
 	with("slow decay", func(c *gatedDeltaCase) { c.decays = compare.Uniform(-0.01, 0) })
 	with("fast decay", func(c *gatedDeltaCase) { c.decays = compare.Uniform(-20, -2) })
@@ -73,9 +75,12 @@ func gatedDeltaCases() []gatedDeltaCase {
 	with("equal keys", func(c *gatedDeltaCase) { c.keys = alike })
 	for _, layout := range everyLayout() {
 		c := usual
+		c.batch = 3 // sums of fewer elements may miss the rule by chance
 		c.layouts = layouts{"q": layout, "v": layout, "decay": layout, "dout": layout}
+		c.label = "q and others " + string(layout)
 		cases = append(cases, c)
-		c.layouts = layouts{"k": layout, "beta": layout, "initial": layout, "dstate": layout}
+		c.layouts = layouts{"k": layout, "beta": layout, "h": layout, "dstate": layout}
+		c.label = "k and others " + string(layout)
 		cases = append(cases, c)
 	}
 	return cases
@@ -157,7 +162,7 @@ func (c gatedDeltaCase) inputs() []compare.Input {
 		{Name: "beta", Shape: rows, Values: c.writes},
 	}
 	if c.initial {
-		in = append(in, compare.Input{Name: "initial", Shape: []int{c.sequences(), c.heads, c.dim, c.valueDim}})
+		in = append(in, compare.Input{Name: "h", Shape: []int{c.sequences(), c.heads, c.dim, c.valueDim}})
 	}
 	if c.starts != nil {
 		in = append(in, compare.Input{
@@ -255,6 +260,6 @@ func (c gatedDeltaCase) name() string {
 	}
 	return caseName(
 		fmt.Sprintf("%dx%sx%dx%s", c.batch, pair("/", c.heads, d.keyHeads), d.length, pair(":", c.dim, d.valueDim)),
-		noteIf(c.initial, "initial"), scale, packed, c.layouts.String(), c.label,
+		noteIf(c.initial, "h"), scale, packed, c.label,
 	)
 }

@@ -108,7 +108,7 @@ func (c ssmCase) withDefaults() ssmCase {
 func (c ssmCase) name() string {
 	packed := ""
 	if c.starts != nil {
-		packed = fmt.Sprintf("%d seqs of %v", len(c.starts)-1, c.starts)
+		packed = fmt.Sprintf("%d seqs", len(c.starts)-1)
 	}
 	return caseName(
 		fmt.Sprintf("%dx%dx%sx%sx%d", c.batch, c.length, pair("/", c.heads, c.groups), fmt.Sprint(c.p), c.n),
