@@ -78,7 +78,7 @@ type Launch struct {
 	// ThreadgroupMemory is the size in bytes of the kernel's threadgroup variables on an NVIDIA GPU, if they exceed
 	// 48 KiB. Each variable takes a multiple of 1024 bytes. 0 leaves the size to the compiler. Other devices ignore it.
 	ThreadgroupMemory int
-	// ExactProducts makes float32 matrix products on NVIDIA GPUs exact to float32 also if TF32 is enabled (see
+	// ExactProducts makes float32 matrix products on NVIDIA GPUs exact to 2⁻²² also if TF32 is enabled (see
 	// mlxc.TF32Enabled). Other devices ignore it.
 	ExactProducts bool
 	// Template holds the function's template arguments, by name. An argument may be omitted if the parameter's default

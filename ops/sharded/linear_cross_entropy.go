@@ -11,7 +11,7 @@ import (
 )
 
 // LinearCrossEntropy returns the mean cross-entropy of the logits hidden·weightᵀ, where each process of the group holds
-// the rows of weight for its own classes. The logits stay in their process: the processes exchange three numbers for
+// the rows of weight for its own classes. The logits stay in their process: the processes exchange four numbers for
 // each row of hidden, and the gradient of hidden.
 //
 // hidden has shape (…,H) and dtype float32 or bfloat16. weight has shape (V,H) and hidden's dtype, and holds the classes
