@@ -124,8 +124,8 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 	if c.QueryStarts == nil || c.KeyStarts == nil {
 		return errors.New("only one of QueryStarts and KeyStarts is set; set both or neither")
 	}
-	if q.Dim(0) != 1 {
-		return fmt.Errorf("q has %d batches; packed sequences need exactly 1", q.Dim(0))
+	if err := checkOneBatch("q", q); err != nil {
+		return err
 	}
 	for _, s := range []struct {
 		name   string
@@ -141,6 +141,29 @@ func (c AttentionConfig) checkStarts(q, k *mlxc.Array) error {
 			c.QueryStarts.Dim(0)-1, c.KeyStarts.Dim(0)-1)
 	}
 	return nil
+}
+
+// checkOneBatch returns an error unless an array with packed sequences has one batch.
+func checkOneBatch(name string, x *mlxc.Array) error {
+	if x.Dim(0) != 1 {
+		return fmt.Errorf("%s has %d batches; packed sequences need exactly 1", name, x.Dim(0))
+	}
+	return nil
+}
+
+// countSequences returns the number of sequences of x, whose axis of steps has this length: its batches, or with starts
+// the packed sequences. It returns an error if the starts are invalid.
+func countSequences(name string, x, starts *mlxc.Array, length int) (int, error) {
+	if starts == nil {
+		return x.Dim(0), nil
+	}
+	if err := checkOneBatch(name, x); err != nil {
+		return 0, err
+	}
+	if err := checkStartsArray("Starts", starts, length); err != nil {
+		return 0, err
+	}
+	return starts.Dim(0) - 1, nil
 }
 
 // checkStartsArray returns an error if the starts of packed sequences along an axis of this length are invalid.

@@ -262,6 +262,9 @@ func attentionBackward(
 
 func outputLike(x *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: x.Shape(), DType: x.DType()} }
 
+// floats returns a float32 output.
+func floats(shape ...int) mlxc.Output { return mlxc.Output{Shape: shape, DType: mlxc.Float32} }
+
 // gradQKV returns dq, dk and dv. The kernels recompute the weights P tile by tile.
 func (a attentionArgs) gradQKV(on target, inputs []*mlxc.Array) []*mlxc.Array {
 	if attentionTuning[on.backend].lanes == 1 {

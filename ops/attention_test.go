@@ -266,19 +266,25 @@ func TestAttentionGivesTheSameBits(t *testing.T) {
 		cfg := AttentionConfig{Causal: true, Mask: mask, Sinks: sinks}
 		c := attentionCase{cfg: cfg, args: arrays{q, k, v, mask, sinks}}
 		cotangents := arrays{normal(6, dtype, 1, 4, 65, 16), normal(7, mlxc.Float32, 1, 4, 65)}
-		var first [][]float32
-		for range 20 {
-			outputs, grads, err := mlxc.VJP(c.function(AttentionLogSumExp), c.args, cotangents)
-			require.NoError(t, err)
-			var again [][]float32
-			for _, a := range append(outputs, grads...) {
-				again = append(again, mlxtest.Floats(t, a))
-			}
-			if first == nil {
-				first = again
-			}
-			require.Equal(t, first, again)
+		requireSameBits(t, 20, c.function(AttentionLogSumExp), c.args, cotangents)
+	}
+}
+
+// requireSameBits requires that outputs and gradients have the same bits in this number of runs.
+func requireSameBits(t *testing.T, runs int, f mlxc.Func, args, cotangents arrays) {
+	t.Helper()
+	var first [][]float32
+	for range runs {
+		outputs, grads, err := mlxc.VJP(f, args, cotangents)
+		require.NoError(t, err)
+		var again [][]float32
+		for _, a := range append(outputs, grads...) {
+			again = append(again, mlxtest.Floats(t, a))
 		}
+		if first == nil {
+			first = again
+		}
+		require.Equal(t, first, again)
 	}
 }
 

@@ -32,7 +32,7 @@ func (g chunkGeometry) threads() int { return g.lanes * g.simdgroups }
 // sequence starts a new chunk. If `sequences` is 0, there are no packed sequences.
 func (g chunkGeometry) slots(length, sequences int) int {
 	if sequences == 0 {
-		return (length + g.chunk - 1) / g.chunk
+		return ceilDiv(length, g.chunk)
 	}
 	return length/g.chunk + sequences
 }

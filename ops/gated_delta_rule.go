@@ -44,7 +44,8 @@ type GatedDeltaRuleConfig struct {
 //
 // The kernels process chunks of steps with matrix products. Arithmetic is float32, on NVIDIA GPUs without TF32. All
 // inputs but Starts have a gradient. Gradients have the same bits in every run. Memory is linear in the length, and a
-// gradient keeps only the inputs: the backward pass computes the states again.
+// gradient keeps only the inputs: the backward pass computes the states again. Without a C++ compiler, on a CPU,
+// GatedDeltaRule is composed of basic MLX operations for each step, and a gradient keeps all states.
 //
 // [mlxc.GatedDeltaUpdate] is MLX's function. Its arrays have the layouts [batch, length, heads, head_dim] and, for
 // states, [batch, heads, valueDim, head_dim], and its gates are the decays themselves.

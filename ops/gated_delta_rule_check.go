@@ -29,18 +29,9 @@ func checkGatedDelta(q, k, v, logDecay, beta *mlxc.Array, c GatedDeltaRuleConfig
 	if err := checkFinite("Scale", c.Scale); err != nil {
 		return err
 	}
-	sequences := q.Dim(0)
-	if c.Starts != nil {
-		if q.Dim(0) != 1 {
-			return fmt.Errorf("q has %d batches; packed sequences need exactly 1", q.Dim(0))
-		}
-		if err := checkStartsArray("Starts", c.Starts, q.Dim(2)); err != nil {
-			return err
-		}
-		sequences = c.Starts.Dim(0) - 1
-	}
-	if c.InitialState == nil {
-		return nil
+	sequences, err := countSequences("q", q, c.Starts, q.Dim(2))
+	if err != nil || c.InitialState == nil {
+		return err
 	}
 	return checkDeltaState("InitialState", c.InitialState, []int{sequences, v.Dim(1), q.Dim(3), v.Dim(3)})
 }

@@ -74,12 +74,12 @@ func (a *gatedDeltaArgs) stateShape() []int {
 
 // perSlot returns an output with this shape for every slot of every value head.
 func (a *gatedDeltaArgs) perSlot(shape ...int) mlxc.Output {
-	return mlxc.Output{Shape: append([]int{a.v.Dim(0), a.v.Dim(1), a.slots}, shape...), DType: mlxc.Float32}
+	return floats(append([]int{a.v.Dim(0), a.v.Dim(1), a.slots}, shape...)...)
 }
 
 // ofValueHeads returns an output with rows of this width for every step of every value head.
 func (a *gatedDeltaArgs) ofValueHeads(width int) mlxc.Output {
-	return mlxc.Output{Shape: append(a.v.Shape()[:3:3], width), DType: mlxc.Float32}
+	return floats(append(a.v.Shape()[:3:3], width)...)
 }
 
 // gatedDeltaTemplate holds the template arguments of the kernels for chunks.
@@ -145,8 +145,7 @@ func (a *gatedDeltaArgs) computeStates() {
 	of := a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_chunks"), l,
 		a.q, a.k, a.logDecay, a.beta, a.starts, a.sizes, a.scalars)
 	a.steps, a.scores, a.inverse, a.keys = of[0], of[1], of[2], of[3]
-	l = a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim),
-		mlxc.Output{Shape: a.stateShape(), DType: mlxc.Float32})
+	l = a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim), floats(a.stateShape()...))
 	l.Undefined = a.undefined("updates", "states")
 	of = a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_states"), l,
 		a.k, a.v, a.steps, a.inverse, a.keys, a.initial, a.starts, a.sizes)
@@ -177,13 +176,12 @@ func gatedDeltaBackward(on target, in gatedDeltaInputs, dOut, dFinal *mlxc.Array
 		a.computeStates()
 		dOut := dOut.AsType(mlxc.Float32)
 		chunk, headDim, valueDim := a.geometry.chunk, a.q.Dim(3), a.v.Dim(3)
-		l := a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim),
-			mlxc.Output{Shape: a.stateShape(), DType: mlxc.Float32})
+		l := a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim), floats(a.stateShape()...))
 		l.Undefined = a.undefined("d_updates", "d_states")
 		of := on.launch(gatedDeltaBackwardFile.kernel("gated_delta_state_gradients"), l,
 			a.q, a.k, a.steps, a.scores, a.keys, dOut, dFinal.AsType(mlxc.Float32), a.starts, a.sizes)
 		dUpdates, dStates, dInitial := of[0], of[1], of[2]
-		rows := mlxc.Output{Shape: a.v.Shape()[:3], DType: mlxc.Float32}
+		rows := floats(a.v.Shape()[:3]...)
 		l = a.launch(a.slots, a.v.Dim(0),
 			a.ofValueHeads(headDim), a.ofValueHeads(headDim), a.ofValueHeads(valueDim), rows, rows,
 			a.perSlot(chunk, valueDim), a.perSlot(2, chunk, chunk))
@@ -242,12 +240,12 @@ func gatedDeltaStep(on target, q, k, v, logDecay, beta, state *mlxc.Array, scale
 		threads := v.Dim(2) / columns
 		group := min(threads, 32)
 		return on.launch(gatedDeltaStepFile.kernel("gated_delta_step"), customkernels.Launch{
-			Grid:        [3]int{(threads + group - 1) / group * group, v.Dim(1), v.Dim(0)},
+			Grid:        [3]int{ceilDiv(threads, group) * group, v.Dim(1), v.Dim(0)},
 			Threadgroup: [3]int{group, 1, 1},
 			Template: gatedDeltaStepTemplate{
 				dtype: v.DType(), columns: columns, headDim: q.Dim(2), valueDim: v.Dim(2),
 			}.args(),
-			Outputs: []mlxc.Output{outputLike(v), {Shape: state.Shape(), DType: mlxc.Float32}},
+			Outputs: []mlxc.Output{outputLike(v), floats(state.Shape()...)},
 		}, q, k, v, logDecay.AsType(mlxc.Float32), beta.AsType(mlxc.Float32), state.AsType(mlxc.Float32),
 			uint32Arg(q.Dim(1)), customkernels.Constant(scale))
 	})

@@ -1,8 +1,6 @@
 package ops
 
-import (
-	"github.com/mlxgrad/mlxgrad/mlxc"
-)
+import "github.com/mlxgrad/mlxgrad/mlxc"
 
 // SSMScanConfig holds the optional inputs of [SSMScan].
 type SSMScanConfig struct {
@@ -13,8 +11,8 @@ type SSMScanConfig struct {
 	InitialState *mlxc.Array
 	// Starts packs sequences of different lengths one after the other along the length axis of a single batch. Sequence
 	// n has the steps from Starts[n] to Starts[n+1]−1. It may be empty. Starts is int32 with one element more than there
-	// are sequences, and ascends from 0 to the length; nil means no packed sequences. The rules
-	// for starts that do not ascend are those of [AttentionConfig].
+	// are sequences, and ascends from 0 to the length; nil means no packed sequences. Other starts have the
+	// consequences that [AttentionConfig] describes.
 	Starts *mlxc.Array
 }
 
@@ -25,14 +23,14 @@ type SSMScanConfig struct {
 // The shapes are x [batch, length, heads, P], dt [batch, length, heads], a [heads], b and c [batch, length, groups, N]
 // and, for y, [batch, length, heads, P]. heads is a multiple of groups, and neighboring heads share a group. P and N are
 // multiples of 8 up to 256. x, b and c have one dtype: float32, float16 or bfloat16; dt and a may have another one of
-// these. y has the dtype of x. state, after the last step of each
-// sequence, is float32 of shape [sequences, heads, P, N]. At each step of a head:
+// these. y has the dtype of x. state, after the last step of each sequence, is float32 of shape [sequences, heads, P, N].
+// At each step of a head:
 //
 //	h = exp(dt·a)·h + dt·x·bᵀ
 //	y = h·c + D·x
 //
 // dt must not be negative: it is usually a softplus. a is usually negative, so that the state decays. dt·a may be −∞, for
-// a decay of 0. Decays below 10⁻⁵⁵ count as 0. NaN or infinity in x, b or c may also reach earlier steps of its chunk.
+// a decay of 0. Less than −128 counts as −∞. NaN or infinity in x, b or c may also reach earlier steps of its chunk.
 //
 // All floating-point inputs have gradients. Arithmetic is float32. On NVIDIA GPUs, factors of matrix products are rounded
 // to the dtype of x if it has 16 bits, and states to TF32. Results have the same bits in every run. Memory is linear in the

@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -12,7 +13,7 @@ const widestState = 256
 
 // checkSSMScan returns an error if the arguments of SSMScan are invalid.
 func checkSSMScan(x, dt, a, b, c *mlxc.Array, cfg SSMScanConfig) error {
-	if err := checkSSMInputs("[batch, length, heads, P]", x, dt, a, b, c, cfg.D); err != nil {
+	if err := checkSSMInputs([]string{"batch", "length", "heads", "P"}, x, dt, a, b, c, cfg.D); err != nil {
 		return err
 	}
 	for _, s := range []struct {
@@ -23,22 +24,16 @@ func checkSSMScan(x, dt, a, b, c *mlxc.Array, cfg SSMScanConfig) error {
 			return fmt.Errorf("%s is %d; it must be a multiple of 8 from 8 to %d", s.name, s.size, widestState)
 		}
 	}
-	sequences := x.Dim(0)
-	if cfg.Starts != nil {
-		if x.Dim(0) != 1 {
-			return fmt.Errorf("x has %d batches; packed sequences need exactly 1", x.Dim(0))
-		}
-		if err := checkStartsArray("Starts", cfg.Starts, x.Dim(1)); err != nil {
-			return err
-		}
-		sequences = cfg.Starts.Dim(0) - 1
+	sequences, err := countSequences("x", x, cfg.Starts, x.Dim(1))
+	if err != nil {
+		return err
 	}
 	return checkFloats("InitialState", cfg.InitialState, sequences, x.Dim(2), x.Dim(3), b.Dim(3))
 }
 
 // checkSSMStep returns an error if the arguments of SSMStep are invalid.
 func checkSSMStep(x, dt, a, b, c, d, state *mlxc.Array) error {
-	if err := checkSSMInputs("[batch, heads, P]", x, dt, a, b, c, d); err != nil {
+	if err := checkSSMInputs([]string{"batch", "heads", "P"}, x, dt, a, b, c, d); err != nil {
 		return err
 	}
 	if err := requireArray("state", state); err != nil {
@@ -47,18 +42,15 @@ func checkSSMStep(x, dt, a, b, c, d, state *mlxc.Array) error {
 	return checkFloats("state", state, x.Dim(0), x.Dim(1), x.Dim(2), b.Dim(2))
 }
 
-// checkSSMInputs returns an error unless the inputs fit each other. x has the axes `layout`, and the axes of b and c
-// before the last two are those of x.
-func checkSSMInputs(layout string, x, dt, a, b, c, d *mlxc.Array) error {
+// checkSSMInputs returns an error unless the inputs fit each other. x has axes of these names, and b and c have the same
+// axes but the last two.
+func checkSSMInputs(names []string, x, dt, a, b, c, d *mlxc.Array) error {
 	if err := checkRows("x", x); err != nil {
 		return err
 	}
-	axes := 3
-	if layout == "[batch, length, heads, P]" {
-		axes = 4
-	}
+	axes := len(names)
 	if x.NDim() != axes {
-		return fmt.Errorf("x has the shape %v; it must be %s", x.Shape(), layout)
+		return fmt.Errorf("x has the shape %v; it must be [%s]", x.Shape(), strings.Join(names, ", "))
 	}
 	shape, heads := x.Shape(), x.Dim(-2)
 	if heads == 0 || x.Dim(-1) == 0 {

@@ -139,8 +139,6 @@ func (l ssmLaunches) launchDecays(
 	}, append(inputs, l.starts, l.sizes)...)
 }
 
-func floats(shape ...int) mlxc.Output { return mlxc.Output{Shape: shape, DType: mlxc.Float32} }
-
 // transposedStates returns the output of n transposed states.
 func (l ssmLaunches) transposedStates(n int) mlxc.Output {
 	return floats(n, l.heads, l.stateDim, l.headDim)

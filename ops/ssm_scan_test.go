@@ -199,18 +199,7 @@ func TestSSMScanGradientsHaveTheSameBits(t *testing.T) {
 	in := ssmLaunch{shape: [6]int{1, 200, 8, 1, 16, 16}, d: true, state: true}.inputs(mlxc.Float32)
 	args, with := in.given()
 	require.NoError(t, mlxc.Eval(args...))
-	var want [][]float32
-	for i := range 4 {
-		values, grads, err := mlxc.VJP(func(a arrays) arrays { return with(a).scan() }, args, in.cotangents())
-		require.NoError(t, err)
-		for j, x := range append(values, grads...) {
-			if i == 0 {
-				want = append(want, mlxtest.Floats(t, x))
-			} else {
-				require.Equal(t, want[j], mlxtest.Floats(t, x))
-			}
-		}
-	}
+	requireSameBits(t, 4, func(a arrays) arrays { return with(a).scan() }, args, in.cotangents())
 }
 
 var _ = testdevice.AlsoOnGPU(TestSSMScanGradientsHaveTheSameBits)

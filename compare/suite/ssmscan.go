@@ -111,7 +111,7 @@ func (c ssmCase) name() string {
 		packed = fmt.Sprintf("%d seqs", len(c.starts)-1)
 	}
 	return caseName(
-		fmt.Sprintf("%dx%dx%sx%sx%d", c.batch, c.length, pair("/", c.heads, c.groups), fmt.Sprint(c.p), c.n),
+		fmt.Sprintf("%dx%dx%sx%dx%d", c.batch, c.length, pair("/", c.heads, c.groups), c.p, c.n),
 		noteIf(c.d, "D"), noteIf(c.state, "h0"), packed, c.layouts.String(), c.label)
 }
 

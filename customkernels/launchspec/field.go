@@ -2,6 +2,7 @@ package launchspec
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -82,12 +83,15 @@ func (s Spec) structure(k *sanitizer.Kernel, buffer string, seed uint64, operand
 			return sanitizer.Array{}, fmt.Errorf("the field %s.%s is a %s: %w", buffer, f.Name, f.Type, err)
 		}
 	}
-	for name := range given {
-		return sanitizer.Array{}, unknownField(buffer, name, fields)
+	if len(given) > 0 {
+		return sanitizer.Array{}, unknownField(buffer, slices.Min(slices.Collect(maps.Keys(given))), fields)
 	}
 	if len(missing) > 0 {
-		return sanitizer.Array{}, fmt.Errorf("give each field of %s: %s missing", buffer, strings.Join(missing, ", ")+
-			map[bool]string{true: " is", false: " are"}[len(missing) == 1])
+		verb := "are"
+		if len(missing) == 1 {
+			verb = "is"
+		}
+		return sanitizer.Array{}, fmt.Errorf("give each field of %s: %s %s missing", buffer, strings.Join(missing, ", "), verb)
 	}
 	if size%4 == 0 {
 		return sanitizer.Array{DType: sanitizer.Uint32, Shape: []int{size / 4}, Data: data}, nil
