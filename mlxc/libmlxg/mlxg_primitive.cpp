@@ -98,16 +98,21 @@ void fill(char* p, size_t n, mx::Dtype d, float value) {
 
 class host_function : public mlxg::opaque {
  public:
-  host_function(mx::Stream s, std::string name, std::shared_ptr<provider> f)
-      : opaque(s, std::move(name)), f_(std::move(f)) {}
+  // With contiguous set, the function reads copies of the inputs that are not row-major.
+  host_function(mx::Stream s, std::string name, std::shared_ptr<provider> f, bool contiguous)
+      : opaque(s, std::move(name)), f_(std::move(f)), contiguous_(contiguous) {}
 
   bool is_launch() const override { return true; }
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     // Steps that can fail run here, on the evaluating thread. Their exception reaches exactly the evaluations that need
     // this node, and the node stays in the graph. MLX would report an exception of the task in an unrelated evaluation.
+    auto operands = inputs;
     try {
       mlxg::allocate(outputs);
+      if (contiguous_) {
+        make_contiguous(operands);
+      }
       char text[512] = "";
       if (f_->prepare && f_->prepare(f_->ctx, text, sizeof(text)) != 0) {
         throw std::runtime_error(text);
@@ -117,7 +122,7 @@ class host_function : public mlxg::opaque {
       mlxg::fail(outputs, stream(), name_, e.what());
     }
     auto in = std::make_shared<buffers>();
-    in->add(inputs);
+    in->add(operands);
     in->bind();
     auto out = std::make_shared<buffers>();
     out->add(outputs);
@@ -133,7 +138,19 @@ class host_function : public mlxg::opaque {
   }
 
  private:
+  void make_contiguous(mlxg::arrays& operands) {
+    for (auto& a : operands) {
+      if (!a.flags().row_contiguous) {
+        mlxg::arrays copy{mx::contiguous(a, false, stream())};
+        copy[0].primitive().eval_cpu({a}, copy);
+        a = copy[0];
+        mx::cpu::get_command_encoder(stream()).add_temporary(a);
+      }
+    }
+  }
+
   std::shared_ptr<provider> f_;
+  bool contiguous_;
 };
 
 }  // namespace
@@ -159,11 +176,6 @@ extern "C" mlxg_results mlxg_primitive_call(
   try {
     auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
     auto in = mlxg::arrays_of(inputs, n);
-    if (contiguous) {
-      for (auto& a : in) {
-        a = mx::contiguous(a, false, s);
-      }
-    }
     std::vector<mx::Shape> shapes;
     std::vector<mx::Dtype> types;
     const int* d = dims;
@@ -173,7 +185,7 @@ extern "C" mlxg_results mlxg_primitive_call(
       d += ndim;
       types.push_back(mlxg::dtype_of(dtypes[i]));
     }
-    auto prim = std::make_shared<host_function>(s, name, f);
+    auto prim = std::make_shared<host_function>(s, name, f, contiguous);
     auto outs = mx::array::make_arrays(std::move(shapes), types, prim, in);
     return mlxg::results_of(outs);
   } catch (std::exception& e) {

@@ -76,6 +76,8 @@ class wrapper : public mx::Primitive {
   }
   const char* name() const override { return wrapped_->name(); }
 
+  const mx::Primitive& wrapped() const { return *wrapped_; }
+
  protected:
   std::shared_ptr<mx::Primitive> wrapped_;
 };

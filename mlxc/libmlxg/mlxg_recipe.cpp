@@ -1,8 +1,10 @@
 // Recipes: differentiable operations whose graphs are recorded once per signature and then added again for other
 // arrays, without a call of Go.
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -24,6 +26,9 @@ namespace {
 std::atomic<uint64_t> launched = 0;
 
 bool is_launch(const mx::Primitive& p) {
+  if (auto w = dynamic_cast<const mlxg::wrapper*>(&p)) {
+    return is_launch(w->wrapped());
+  }
   auto own = dynamic_cast<const mlxg::opaque*>(&p);
   return own ? own->is_launch() : std::string_view(p.name()) == "CustomKernel";
 }
@@ -79,6 +84,7 @@ class recorder {
     }
     visit(outputs, [&](const mx::array& a) {
       if (is_constant(a)) {
+        constants_.insert(a.id());
         numbers_.emplace(a.id(), numbers_.size());
         graph_.constants.push_back(a);
       }
@@ -93,8 +99,24 @@ class recorder {
 
  private:
   // A computed array may still have its node.
-  static bool is_constant(const mx::array& a) {
+  static bool is_computed(const mx::array& a) {
     return !a.has_primitive() || a.status() != mx::array::Status::unscheduled;
+  }
+
+  // is_constant reports whether a is computed. It computes small arrays that depend only on constants, such as the
+  // placeholder of an omitted operand, so that calls do not add their nodes.
+  bool is_constant(mx::array a) {
+    constexpr size_t most_bytes = 64;
+    if (is_computed(a)) {
+      return true;
+    }
+    auto& in = a.inputs();
+    if (a.nbytes() > most_bytes || !a.siblings().empty() || is_launch(a.primitive()) ||
+        !std::all_of(in.begin(), in.end(), [&](auto& i) { return constants_.count(i.id()) > 0; })) {
+      return false;
+    }
+    mx::eval({a});
+    return true;
   }
 
   // visit calls f for the arrays that have no number, each after its inputs and at least once. It does not recurse,
@@ -108,7 +130,7 @@ class recorder {
         mx::array a = todo.back();
         auto size = todo.size();
         if (!done.count(a.id()) && !numbers_.count(a.id())) {
-          for (auto& in : is_constant(a) ? arrays{} : a.inputs()) {
+          for (auto& in : is_computed(a) ? arrays{} : a.inputs()) {
             if (!done.count(in.id()) && !numbers_.count(in.id())) {
               todo.push_back(in);
             }
@@ -139,6 +161,7 @@ class recorder {
   }
 
   std::unordered_map<std::uintptr_t, size_t> numbers_;
+  std::unordered_set<std::uintptr_t> constants_;
   graph graph_;
 };
 
@@ -165,9 +188,11 @@ struct recipe {
   std::unique_ptr<graph> backward;
 
   arrays vjp(const arrays& primals, const arrays& cotangents, const arrays& outputs) {
-    arrays all = primals;
-    all.insert(all.end(), cotangents.begin(), cotangents.end());
-    all.insert(all.end(), outputs.begin(), outputs.end());
+    arrays all;
+    all.reserve(primals.size() + cotangents.size() + outputs.size());
+    for (auto part : {&primals, &cotangents, &outputs}) {
+      all.insert(all.end(), part->begin(), part->end());
+    }
     if (!backward) {
       auto of_all = [&](const arrays& a) {
         auto p = a.begin() + primals.size(), c = p + cotangents.size();
@@ -178,6 +203,91 @@ struct recipe {
     return backward->call(all);
   }
 };
+
+// custom_vjp returns the function of a recipe, differentiated by its vjp, as nodes of MLX.
+arrays custom_vjp(const std::shared_ptr<recipe>& r, const arrays& arguments) {
+  return mlxg::custom_vjp(
+      [r](const arrays& a) { return r->forward.call(a); },
+      [r](const arrays& p, const arrays& c, const arrays& o) { return r->vjp(p, c, o); }, arguments);
+}
+
+// differentiable wraps the primitive of a recipe whose forward graph is one node, and replaces its vjp. It spares the
+// nodes that custom_vjp adds.
+class differentiable : public mlxg::wrapper {
+ public:
+  // places[i] is the position of argument i in the node's inputs.
+  differentiable(std::shared_ptr<recipe> r, std::vector<size_t> places)
+      : wrapper(r->forward.nodes[0].primitive), r_(std::move(r)), places_(std::move(places)) {}
+
+  arrays vjp(const arrays& primals, const arrays& cotangents, const std::vector<int>& argnums, const arrays& outputs)
+      override {
+    auto gradients = r_->vjp(arguments_of(primals), cotangents, outputs);
+    arrays selected;
+    for (size_t n : argnums) {
+      selected.push_back(gradients.at(std::find(places_.begin(), places_.end(), n) - places_.begin()));
+    }
+    return selected;
+  }
+
+  std::pair<arrays, std::vector<int>> vmap(const arrays& inputs, const std::vector<int>& axes) override {
+    std::vector<int> own;
+    for (auto p : places_) {
+      own.push_back(axes[p]);
+    }
+    auto mapped = mlxg::vmap_of([r = r_](const arrays& a) { return custom_vjp(r, a); }, own)(arguments_of(inputs));
+    return {mapped, std::vector<int>(mapped.size(), 0)};
+  }
+
+ private:
+  arrays arguments_of(const arrays& inputs) const {
+    arrays all;
+    for (auto p : places_) {
+      all.push_back(inputs[p]);
+    }
+    return all;
+  }
+
+  std::shared_ptr<recipe> r_;
+  std::vector<size_t> places_;
+};
+
+// places_of returns the positions of n arguments in the inputs of a graph's node. It returns nothing unless the graph
+// is one node that has every argument as an input once and whose outputs are the graph's.
+std::optional<std::vector<size_t>> places_of(const graph& g, size_t n) {
+  if (g.nodes.size() != 1) {
+    return std::nullopt;
+  }
+  auto& node = g.nodes[0];
+  auto is_empty = [](auto& shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); };
+  if (g.outputs.size() != node.shapes.size() || std::any_of(node.shapes.begin(), node.shapes.end(), is_empty)) {
+    return std::nullopt;
+  }
+  for (size_t i = 0; i < g.outputs.size(); i++) {
+    if (g.outputs[i] != n + g.constants.size() + i) {
+      return std::nullopt;
+    }
+  }
+  std::vector<size_t> places;
+  auto& in = node.inputs;
+  for (size_t i = 0; i < n; i++) {
+    if (std::count(in.begin(), in.end(), i) != 1) {
+      return std::nullopt;
+    }
+    places.push_back(std::find(in.begin(), in.end(), i) - in.begin());
+  }
+  return places;
+}
+
+// with_gradient returns the graph that a call of a recipe adds.
+graph with_gradient(std::shared_ptr<recipe> r, const arrays& arguments) {
+  if (auto places = places_of(r->forward, arguments.size())) {
+    graph g = r->forward;
+    g.nodes[0].primitive = std::make_shared<differentiable>(std::move(r), *places);
+    return g;
+  }
+  // Recording the nodes of custom_vjp spares its calls the copies of functions.
+  return record_graph([&](const arrays& a) { return custom_vjp(r, a); }, arguments);
+}
 
 using signature = std::vector<uint64_t>;
 
@@ -202,17 +312,11 @@ struct hash {
   }
 };
 
-// recipes holds the recipes by signature. The graph lock guards it. It is never destroyed, since graphs may outlive
-// static objects.
+// recipes holds the graphs of recipes by signature. The graph lock guards it. It is never destroyed, since graphs may
+// outlive static objects.
 auto& recipes() {
-  static auto& all = *new std::unordered_map<signature, std::shared_ptr<recipe>, hash>;
+  static auto& all = *new std::unordered_map<signature, graph, hash>;
   return all;
-}
-
-arrays apply_recipe(std::shared_ptr<recipe> r, const arrays& arguments) {
-  return mlxg::custom_vjp(
-      [r](const arrays& a) { return r->forward.call(a); },
-      [r](const arrays& p, const arrays& c, const arrays& o) { return r->vjp(p, c, o); }, arguments);
 }
 
 }  // namespace
@@ -228,7 +332,7 @@ mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n) {
     auto arguments = mlxg::arrays_of(args, n);
     auto& all = recipes();
     auto found = mlxg::exporting() ? all.end() : all.find(signature_of(id, arguments));
-    return found == all.end() ? arrays{} : apply_recipe(found->second, arguments);
+    return found == all.end() ? arrays{} : found->second.call(arguments);
   });
 }
 
@@ -245,8 +349,8 @@ mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const
     if (recipes().size() >= most) {
       recipes().clear();
     }
-    recipes()[signature_of(id, arguments)] = r;
-    return apply_recipe(r, arguments);
+    auto& g = recipes()[signature_of(id, arguments)] = with_gradient(std::move(r), arguments);
+    return g.call(arguments);
   });
 }
 

@@ -10,7 +10,7 @@
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
 #include "mlx/transforms_impl.h"
-#include "mlxg_internal.h"
+#include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
 
@@ -104,7 +104,7 @@ class graph_vmapper {
   // that are wrong or missing in MLX, and names the faults.
   std::pair<arrays, std::vector<int>> apply(mx::Primitive& p, arrays inputs, std::vector<int> axes, size_t n) {
     std::string name = p.name();
-    if (name == "CustomKernel") {
+    if (name == "CustomKernel" && !dynamic_cast<const mlxg::wrapper*>(&p)) {
       mlxg::refuse_vmap(std::get<0>(static_cast<const mx::fast::CustomKernel&>(p).state()));
     }
     if (name == "Depends") {  // vmap-depends
