@@ -75,8 +75,7 @@ func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
 		fused := mlxc.AttentionConfig{Scale: c.Scale, Causal: c.Causal, Sinks: c.Sinks}
 		return mlxc.ScaledDotProductAttention(q, k, v, fused)
 	}
-	out, lse := attention("ops.Attention", q, k, v, c)
-	lse.Free()
+	out, _ := attention("ops.Attention", q, k, v, c, false)
 	return out
 }
 
@@ -85,7 +84,7 @@ func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
 // gradient: its cotangent dlse adds P·dlse to dS and Σ exp(sink − lse)·dlse to dsink. With lse, results over parts of
 // the keys can be merged.
 func AttentionLogSumExp(q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlxc.Array) {
-	return attention("ops.AttentionLogSumExp", q, k, v, c)
+	return attention("ops.AttentionLogSumExp", q, k, v, c, true)
 }
 
 // fusedByMLX reports whether MLX has a fused forward kernel for these arguments with the same semantics. For a row that
@@ -98,39 +97,59 @@ func (c AttentionConfig) fusedByMLX(d mlxc.Backend, q, k, v *mlxc.Array) bool {
 		(width == 64 || width == 80 || width == 128) && v.Dim(3) == width
 }
 
-func attention(op string, q, k, v *mlxc.Array, c AttentionConfig) (out, lse *mlxc.Array) {
+// attention is the common part of Attention and AttentionLogSumExp. It returns lse only if withLSE is set.
+func attention(op string, q, k, v *mlxc.Array, c AttentionConfig, withLSE bool) (out, lse *mlxc.Array) {
 	if err := checkAttention(q, k, v, c); err != nil {
 		err = opError(op, err, q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts)
 		return mlxc.InvalidArray(err), mlxc.InvalidArray(err)
 	}
 	c = c.withScale(q.Dim(-1))
 	if q.Size() == 0 || k.Size() == 0 || max(q.Dim(3), v.Dim(3)) > widestHead || !kernelsAvailable(op) {
-		return attentionMLX(q, k, v, c)
+		out, lse = attentionMLX(q, k, v, c)
+		if !withLSE {
+			lse.Free()
+		}
+		return out, lse
 	}
 	if d, dv := q.Dim(3), v.Dim(3); d%8 != 0 || dv%8 != 0 {
 		// Columns of zeros change no product.
 		mlxc.WithScope(func() {
-			out, lse = attention(op, padHeadDimTo8(q), padHeadDimTo8(k), padHeadDimTo8(v), c)
+			out, lse = attention(op, padHeadDimTo8(q), padHeadDimTo8(k), padHeadDimTo8(v), c, withLSE)
 			out = out.Slice([]int{0, 0, 0, 0}, append(q.Shape()[:3], dv), nil).Keep()
-			lse.Keep()
+			if withLSE {
+				lse.Keep()
+			}
 		})
 		return out, lse
 	}
 	in := attentionInputs{q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts}
-	results := withGradient(c.key(), in.list(),
+	results := withGradient(c.key(withLSE), in.list(),
 		func(args []*mlxc.Array) []*mlxc.Array {
 			out, statistics := attentionForward(currentTarget(), attentionInputsFrom(args), c)
-			return []*mlxc.Array{out, logSumExp(statistics), statistics}
+			if !withLSE {
+				return []*mlxc.Array{out, statistics}
+			}
+			return []*mlxc.Array{out, statistics, logSumExp(statistics)}
 		},
 		func(args, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			in, out, statistics := attentionInputsFrom(args), outputs[0], outputs[2]
-			return attentionBackward(currentTarget(), in, out, statistics, cotangents[0], cotangents[1], c)
+			in, out, statistics := attentionInputsFrom(args), outputs[0], outputs[1]
+			var dLSE *mlxc.Array
+			if withLSE {
+				dLSE = cotangents[2]
+			} else {
+				dLSE = mlxc.Zeros(mlxc.Float32, in.q.Shape()[:3]...)
+				defer dLSE.Free()
+			}
+			return attentionBackward(currentTarget(), in, out, statistics, cotangents[0], dLSE, c)
 		})
-	if len(results) != 3 { // an error is a single array
+	if len(results) < 2 { // an error is a single array
 		return results[0], results[0]
 	}
-	results[2].Free()
-	return results[0], results[1]
+	results[1].Free()
+	if !withLSE {
+		return results[0], nil
+	}
+	return results[0], results[2]
 }
 
 // An attentionKey identifies the graphs of an attention. See withGradient.
@@ -138,10 +157,13 @@ type attentionKey struct {
 	scale, softCap    float32
 	causal, hasWindow bool
 	window            Window
+	withLSE           bool
 }
 
-func (c AttentionConfig) key() attentionKey {
-	k := attentionKey{scale: c.Scale, softCap: c.SoftCap, causal: c.Causal, hasWindow: c.Window != nil}
+func (c AttentionConfig) key(withLSE bool) attentionKey {
+	k := attentionKey{
+		scale: c.Scale, softCap: c.SoftCap, causal: c.Causal, hasWindow: c.Window != nil, withLSE: withLSE,
+	}
 	if c.Window != nil {
 		k.window = *c.Window
 	}
@@ -182,8 +204,7 @@ func CausalAttention(q, k, v *mlxc.Array, heads, kvHeads int) *mlxc.Array {
 		}
 		return x.Reshape(batch, x.Dim(-2), heads, x.Dim(-1)/heads).Transpose(0, 2, 1, 3)
 	}
-	out, lse := attention(op, split(q, heads), split(k, kvHeads), split(v, kvHeads), AttentionConfig{Causal: true})
-	lse.Free()
+	out, _ := attention(op, split(q, heads), split(k, kvHeads), split(v, kvHeads), AttentionConfig{Causal: true}, false)
 	if out.Err() != nil {
 		return out
 	}

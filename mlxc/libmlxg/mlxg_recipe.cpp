@@ -106,7 +106,7 @@ class recorder {
   // is_constant reports whether a is computed. It computes small arrays that depend only on constants, such as the
   // placeholder of an omitted operand, so that calls do not add their nodes.
   bool is_constant(mx::array a) {
-    constexpr size_t most_bytes = 64;
+    constexpr size_t most_bytes = 1024;
     if (is_computed(a)) {
       return true;
     }
