@@ -121,15 +121,15 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 		}
 	}
 	return benchSizes{
-		norms:      [][]int{{8192, 1024}, {8192, 4096}, {8192, 8192}},
-		softmaxes:  [][]int{{8192, 1024}, {8192, 4096}, {8192, 8192}, {8192, 32768}, {8192, 128256}},
+		norms:      [][]int{{8192, 1024}, {8192, 4096}, {8192, 8192}, {256, 1024}},
+		softmaxes:  [][]int{{8192, 1024}, {8192, 4096}, {8192, 8192}, {8192, 32768}, {8192, 128256}, {256, 1024}},
 		transposes: [][]int{{8192, 1024}, {8192, 4096}, {8192, 8192}, {16, 4096, 4096}},
 		tables: []embeddingCase{
 			{ids: []int{8192}, v: 32768, d: 1024},
 			{ids: []int{8192}, v: 32768, d: 4096},
 			{ids: []int{8192}, v: 128256, d: 4096},
 		},
-		losses: slices.Concat(bothLosses(8192, 32768), bothLosses(8192, 128256)),
+		losses: slices.Concat(bothLosses(8192, 32768), bothLosses(8192, 128256), bothLosses(256, 1024)),
 		linearLosses: []linearLossCase{
 			{loss(4096, 32768, ops.ReductionMean), 2048},
 			{loss(4096, 32768, ops.ReductionNone), 2048},
