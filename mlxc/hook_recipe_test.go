@@ -2,6 +2,7 @@ package mlxc_test
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"strings"
 	"sync"
@@ -102,6 +103,47 @@ func TestRecipeUnderTransforms(t *testing.T) {
 	require.Equal(t, 1, c.backward)
 }
 
+// A recipe whose forward pass is one node becomes that node with another vjp.
+func TestRecipeOfOneNode(t *testing.T) {
+	id := recipe.ID(t.Name())
+	f := func(a arrays) arrays {
+		return recipe.Use[*mlxc.Array]()(id, a,
+			func(a arrays) arrays { return arrays{a[1].Sub(a[0])} },
+			func(p, cotangents, outputs arrays) arrays {
+				return arrays{p[0].Mul(cotangents[0]).MulScalar(100), outputs[0].Mul(cotangents[0])}
+			})
+	}
+	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{5, 7})
+	var graph strings.Builder
+	require.NoError(t, mlxc.PrintGraph(&graph, nil, f(arrays{x, y})[0]))
+	require.Contains(t, graph.String(), "Subtract")
+	require.NotContains(t, graph.String(), "CustomTransforms")
+
+	gradient := func(a arrays) arrays {
+		_, grads, err := mlxc.VJP(f, a, arrays{mlxc.OnesLike(x)})
+		require.NoError(t, err)
+		return grads
+	}
+	compiled, err := mlxc.Compile(gradient).Call(x, y)
+	require.NoError(t, err)
+	for _, grads := range []arrays{gradient(arrays{x, y}), compiled} {
+		require.Equal(t, []float32{100, 200}, mlxtest.Floats(t, grads[0]))
+		require.Equal(t, []float32{4, 5}, mlxtest.Floats(t, grads[1]))
+	}
+	_, tangents, err := mlxc.JVP(f, arrays{x, y}, arrays{mlxc.OnesLike(x), mlxc.ZerosLike(y)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{-1, -1}, mlxtest.Floats(t, tangents[0]))
+
+	// The gradient of the argument without a mapped axis is a sum over the batch.
+	batch := mlxc.Stack(0, x, x.MulScalar(2))
+	mapped := func(a arrays) arrays { return mlxc.Vmap(f, []int{0, mlxc.Unmapped}, nil)(a) }
+	require.Equal(t, []float32{4, 5, 3, 3}, mlxtest.Floats(t, mapped(arrays{batch, y})[0]))
+	_, grads, err := mlxc.VJP(mapped, arrays{batch, y}, arrays{mlxc.OnesLike(batch)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{100, 200, 200, 400}, mlxtest.Floats(t, grads[0]))
+	require.Equal(t, []float32{7, 8}, mlxtest.Floats(t, grads[1]))
+}
+
 func TestRecipeOfAFailingFunction(t *testing.T) {
 	id := recipe.ID(t.Name())
 	failure := errors.New("no such thing")
@@ -158,6 +200,29 @@ func TestRecipeWithAComputedArray(t *testing.T) {
 		require.NoError(t, mlxc.PrintGraph(&graph, map[*mlxc.Array]string{computed: "computed"}, grads[0]))
 		require.Contains(t, graph.String(), "computed")
 		require.Equal(t, []float32{4, 9}, mlxtest.Floats(t, grads[0]))
+	}
+}
+
+// A call does not add the nodes of small arrays that depend on no argument.
+func TestRecipeComputesSmallConstants(t *testing.T) {
+	id := recipe.ID(t.Name())
+	const wide = 1 << 10
+	f := func(a arrays) arrays {
+		return recipe.Use[*mlxc.Array]()(id, a,
+			func(a arrays) arrays {
+				small := mlxc.Zeros(mlxc.Float32, 2).AddScalar(1).Exp()
+				return arrays{a[0].Mul(small), mlxc.Ones(mlxc.Float32, wide).Neg()}
+			},
+			func(p, cotangents, _ arrays) arrays { return arrays{cotangents[0]} })
+	}
+	x := mlxc.FromSlice([]float32{1, 2})
+	for range 2 {
+		out := f(arrays{x})
+		var graph strings.Builder
+		require.NoError(t, mlxc.PrintGraph(&graph, nil, out...))
+		require.NotContains(t, graph.String(), "Exp")
+		require.Contains(t, graph.String(), "Negative", "4 KiB would stay allocated")
+		require.InDeltaSlice(t, []float64{math.E, 2 * math.E}, mlxtest.Floats(t, out[0]), 1e-6)
 	}
 }
 

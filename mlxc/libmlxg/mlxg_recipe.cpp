@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -64,10 +65,11 @@ struct graph {
         all.emplace_back(n.shapes[0], n.dtypes[0], n.primitive, std::move(in));
       } else {
         auto outs = mx::array::make_arrays(n.shapes, n.dtypes, n.primitive, in);
-        all.insert(all.end(), outs.begin(), outs.end());
+        std::move(outs.begin(), outs.end(), std::back_inserter(all));
       }
     }
     arrays results;
+    results.reserve(outputs.size());
     for (auto o : outputs) {
       results.push_back(all[o]);
     }
