@@ -3,6 +3,7 @@ package mlxc_test
 import (
 	"errors"
 	"math"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -201,6 +202,24 @@ func TestRecipeWithAComputedArray(t *testing.T) {
 		require.Contains(t, graph.String(), "computed")
 		require.Equal(t, []float32{4, 9}, mlxtest.Floats(t, grads[0]))
 	}
+}
+
+// A function may be exported with a node that was made before.
+func TestExportOfARecipesNode(t *testing.T) {
+	id := recipe.ID(t.Name())
+	x := mlxc.Arange(mlxc.Float32, 0, 6, 1).Reshape(2, 3)
+	turned := recipe.Use[*mlxc.Array]()(id, arrays{x},
+		func(a arrays) arrays { return arrays{a[0].Transpose(1, 0)} },
+		func(_, cotangents, _ arrays) arrays { return arrays{cotangents[0].Transpose(1, 0)} })[0]
+	file := filepath.Join(t.TempDir(), "f.mlxfn")
+	y := mlxc.Ones(mlxc.Float32, 3, 2)
+	require.NoError(t, mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Add(turned)} }, y))
+	imported, err := mlxc.Import(file)
+	require.NoError(t, err)
+	defer imported.Close()
+	out, err := imported.Call(y)
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 4, 2, 5, 3, 6}, mlxtest.Floats(t, out[0]))
 }
 
 // A call does not add the nodes of small arrays that depend on no argument.

@@ -76,7 +76,7 @@ class wrapper : public mx::Primitive {
   }
   const char* name() const override { return wrapped_->name(); }
 
-  const mx::Primitive& wrapped() const { return *wrapped_; }
+  const std::shared_ptr<mx::Primitive>& wrapped() const { return wrapped_; }
 
  protected:
   std::shared_ptr<mx::Primitive> wrapped_;

@@ -28,7 +28,7 @@ std::atomic<uint64_t> launched = 0;
 
 bool is_launch(const mx::Primitive& p) {
   if (auto w = dynamic_cast<const mlxg::wrapper*>(&p)) {
-    return is_launch(w->wrapped());
+    return is_launch(*w->wrapped());
   }
   auto own = dynamic_cast<const mlxg::opaque*>(&p);
   return own ? own->is_launch() : std::string_view(p.name()) == "CustomKernel";

@@ -13,6 +13,7 @@
 #include "mlx/primitives.h"
 #include "mlxg_internal.h"
 #include "mlxg_io.h"
+#include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
 
@@ -20,7 +21,8 @@ namespace {
 
 // custom_transform_remover rebuilds graphs without CustomTransforms nodes, which functions with custom gradients create
 // and MLX 0.32.2 cannot serialize. The last inputs of such a node are the outputs of the function, so its users can
-// read them instead. Existing nodes stay unchanged because the caller may still take their gradients.
+// read them instead. A node with a wrapper gets the wrapped primitive, because MLX finds a primitive's type by its name.
+// Existing nodes stay unchanged because the caller may still take their gradients.
 class custom_transform_remover {
  public:
   std::vector<mx::array> operator()(const std::vector<mx::array>& outputs) {
@@ -85,7 +87,12 @@ class custom_transform_remover {
       set(a, dense);
       return;
     }
+    auto primitive = a.has_primitive() ? a.primitive_ptr() : nullptr;
     bool changed = false;
+    if (auto w = std::dynamic_pointer_cast<mlxg::wrapper>(primitive)) {
+      primitive = w->wrapped();
+      changed = true;
+    }
     std::vector<mx::array> inputs;
     for (auto& in : a.inputs()) {
       inputs.push_back(done_.at(in.id()));
@@ -102,7 +109,7 @@ class custom_transform_remover {
       shapes.push_back(o.shape());
       dtypes.push_back(o.dtype());
     }
-    auto made = mx::array::make_arrays(std::move(shapes), dtypes, a.primitive_ptr(), inputs);
+    auto made = mx::array::make_arrays(std::move(shapes), dtypes, primitive, inputs);
     for (size_t i = 0; i < outputs.size(); i++) {
       set(outputs[i], made[i]);
     }
