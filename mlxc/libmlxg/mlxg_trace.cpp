@@ -21,8 +21,8 @@ namespace {
 
 // custom_transform_remover rebuilds graphs without CustomTransforms nodes, which functions with custom gradients create
 // and MLX 0.32.2 cannot serialize. The last inputs of such a node are the outputs of the function, so its users can
-// read them instead. A node with a wrapper gets the wrapped primitive, because MLX finds a primitive's type by its name.
-// Existing nodes stay unchanged because the caller may still take their gradients.
+// read them instead. A node with a wrapper gets the wrapped primitive, because MLX finds a primitive's type by its
+// name. Existing nodes stay unchanged because the caller may still take their gradients.
 class custom_transform_remover {
  public:
   std::vector<mx::array> operator()(const std::vector<mx::array>& outputs) {
