@@ -127,7 +127,9 @@ func TestRecipeOfOneNode(t *testing.T) {
 	}
 	compiled, err := mlxc.Compile(gradient).Call(x, y)
 	require.NoError(t, err)
-	for _, grads := range []arrays{gradient(arrays{x, y}), compiled} {
+	_, again, err := mlxc.VJP(mlxc.Checkpoint(f), arrays{x, y}, arrays{mlxc.OnesLike(x)})
+	require.NoError(t, err)
+	for _, grads := range []arrays{gradient(arrays{x, y}), compiled, again} {
 		require.Equal(t, []float32{100, 200}, mlxtest.Floats(t, grads[0]))
 		require.Equal(t, []float32{4, 5}, mlxtest.Floats(t, grads[1]))
 	}

@@ -48,12 +48,11 @@ struct graph {
   std::vector<size_t> outputs;
   size_t launches = 0;  // number of the nodes that launch a kernel
 
-  // call adds the nodes for other arguments. The nodes share the primitives, as do the calls of a compiled function.
-  arrays call(const arrays& arguments) const {
+  // call adds the nodes for other arguments, which `all` holds. The nodes share the primitives, as do the calls of a
+  // compiled function.
+  arrays call(arrays all) const {
     launched += launches;
-    arrays all;
-    all.reserve(arguments.size() + constants.size() + 2 * nodes.size());
-    all.insert(all.end(), arguments.begin(), arguments.end());
+    all.reserve(all.size() + constants.size() + 2 * nodes.size());
     all.insert(all.end(), constants.begin(), constants.end());
     for (auto& n : nodes) {
       arrays in;
@@ -202,7 +201,7 @@ struct recipe {
       };
       backward = std::make_unique<graph>(record_graph(of_all, all));
     }
-    return backward->call(all);
+    return backward->call(std::move(all));
   }
 };
 
@@ -334,7 +333,7 @@ mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n) {
     auto arguments = mlxg::arrays_of(args, n);
     auto& all = recipes();
     auto found = mlxg::exporting() ? all.end() : all.find(signature_of(id, arguments));
-    return found == all.end() ? arrays{} : found->second.call(arguments);
+    return found == all.end() ? arrays{} : found->second.call(std::move(arguments));
   });
 }
 
@@ -352,7 +351,7 @@ mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const
       recipes().clear();
     }
     auto& g = recipes()[signature_of(id, arguments)] = with_gradient(std::move(r), arguments);
-    return g.call(arguments);
+    return g.call(std::move(arguments));
   });
 }
 
