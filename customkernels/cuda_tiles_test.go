@@ -41,20 +41,27 @@ func attentionLibrary(t *testing.T, onDevice, tf32 bool) *Library {
 	if onDevice {
 		// An include of a name that the host's library has would be taken for a system header.
 		rename := strings.NewReplacer(
-			`"metal_mma.h"`, `"mma.h"`, `"metal_wgmma.h"`, `"wgmma.h"`, `"metal_panels.h"`, `"device_panels.h"`)
+			`"metal_mma.h"`, `"mma.h"`, `"metal_wgmma.h"`, `"wgmma.h"`, `"metal_panels.h"`, `"device_panels.h"`,
+			`"metal_wgmma_tf32.h"`, `"wgmma_tf32.h"`, `"metal_tiles.h"`, `"device_tiles.h"`,
+			`"metal_warpgroup.h"`, `"device_warpgroup.h"`)
 		for name, path := range map[string]string{
 			"mma.h":              "testdata/mma/mma.h",
 			"wgmma.h":            "testdata/mma/wgmma.h",
 			"device_panels.h":    "internal/metalstd/cuda/metal_panels.h",
 			"device_tiles.h":     "internal/metalstd/cuda/metal_tiles.h",
 			"device_warpgroup.h": "internal/metalstd/cuda/metal_warpgroup.h",
+			"wgmma_tf32.h":       "testdata/mma/wgmma_tf32.h",
+			"device_floats.h":    "internal/metalstd/cuda/metal_warpgroup_tf32.h",
 		} {
 			header, err := os.ReadFile(path)
 			require.NoError(t, err)
 			files[name] = &fstest.MapFile{Data: []byte(rename.Replace(string(renameNamespace(header))))}
 		}
 		on := map[bool]int{true: 1}[tf32]
-		text += fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_DYNAMIC_MEMORY 0\n#include \"device_tiles.h\"\n#include \"device_warpgroup.h\"\n", on)
+		text += fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_DYNAMIC_MEMORY 0\n", on)
+		for _, header := range []string{"tiles", "warpgroup", "floats"} {
+			text += fmt.Sprintf("#include \"device_%s.h\"\n", header)
+		}
 	}
 	for _, kernels := range []string{"forward", "backward", "mask"} {
 		text += fmt.Sprintf("#include \"attention_%s.metal\"\n", kernels)
@@ -96,9 +103,11 @@ func TestTilesOfCUDA(t *testing.T) {
 		{mlxc.BFloat16, true, 128, 70, 83, true, false, 16, 64, 128, 3e-2},
 		{mlxc.Float16, true, 128, 64, 64, false, false, 16, 128, 64, 4e-3},
 		{mlxc.BFloat16, true, 128, 70, 83, true, true, 16, 128, 128, 3e-2},
+		{mlxc.Float32, true, 128, 133, 83, false, false, 32, 32, 32, 4e-3},
+		{mlxc.Float32, true, 128, 133, 83, true, false, 32, 64, 32, 4e-3},
 	} {
 		// A sample has each dtype, each kind of multiplication, and each option with and without.
-		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8, 10, 13}, i) {
+		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8, 10, 13, 14}, i) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%v/%v/%d/%d/%dx%d", c.dtype, c.tf32, c.lanes, c.keys, c.d, c.dv), func(t *testing.T) {
@@ -133,13 +142,13 @@ func TestTilesOfCUDA(t *testing.T) {
 				mask, keyMask = bits[0], bits[1]
 			}
 			sinks := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(-1))), heads)
-			// m, 1 / l, delta and m + log₂ l of each row
+			// m, 1 / l, delta and log₂ of exp(m)·l of each row
 			each := func(value float32) *mlxc.Array {
 				return mlxc.Full(mlxc.Float32, mlxc.Scalar(value), batches, heads, queries, 1)
 			}
 			statistics := mlxc.Concatenate(-1, each(1), each(10))
 			delta := random(5, mlxc.Float32, batches, heads, queries, 1)
-			rows := mlxc.Concatenate(-1, each(1), each(0.1), delta, each(float32(1+math.Log2(10))))
+			rows := mlxc.Concatenate(-1, each(1), each(0.1), delta, each(float32(math.Log2E+math.Log2(10))))
 			for _, k := range []struct {
 				kernel  string
 				rows    int
@@ -198,10 +207,29 @@ func TestTilesOfCUDA(t *testing.T) {
 							results[1][i+1] = results[1][i]
 						}
 					}
+					if k.kernel == "attention_delta" {
+						// The other RowStats have other units for powers of 2 than for powers of e.
+						for i := range results[0] {
+							if i%4 != 2 {
+								results[0][i] = 0
+							}
+						}
+					}
 					return results
 				}
-				if c.lanes == 128 && k.kernel == "attention_dkv" && c.columns*(d+dv) > 16*128 {
-					continue // more threadgroup memory than a CPU has
+				warpgroups := 1
+				if dtype == mlxc.Float32 && k.kernel == "attention_forward" {
+					warpgroups = 2
+				}
+				// Wider rows take more threadgroup memory than a CPU has.
+				widest := map[string]int{"attention_forward": 256, "attention_delta": 256, "attention_dq": 256}
+				if dtype == mlxc.Float32 {
+					widest["attention_delta"], widest["attention_dq"] = 64, 64
+				} else {
+					widest["attention_dkv"] = 16 * 128 / c.columns
+				}
+				if c.lanes == 128 && d+dv > widest[k.kernel] {
+					continue
 				}
 				want := run(plain, 32, 2, 16, min(c.columns, 32))
 				var got [][]float32
@@ -210,7 +238,7 @@ func TestTilesOfCUDA(t *testing.T) {
 				} else if c.paired {
 					got = run(emulated, c.lanes, 2, 64, c.columns)
 				} else {
-					got = run(emulated, c.lanes, 1, 64, c.columns)
+					got = run(emulated, c.lanes, warpgroups, 64, c.columns)
 				}
 				for i := range want {
 					largest := 0.0

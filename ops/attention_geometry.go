@@ -86,6 +86,9 @@ func attentionGeometryFor(
 		dtype.Size() == 2 && mask != addedMask && length > 8 {
 		return warpgroupGeometry(headDim, valueDim, parts, footprint)
 	}
+	if on.warpgroups && dtype == mlxc.Float32 && mask != addedMask && length > 8 && hasFloatWarpgroups(headDim, valueDim) {
+		return floatWarpgroupGeometry(headDim, valueDim, footprint)
+	}
 	t := attentionTuning[b]
 	g := attentionGeometry{lanes: t.lanes, simdgroups: t.simdgroups, blockM: t.minBlockM, blockN: t.minBlockM}
 	for g.blockM < t.maxBlockM && g.blockM*2*max(headDim, valueDim) <= t.blockElements {

@@ -25,11 +25,16 @@ func TestGeometryOfWarpgroups(t *testing.T) {
 					"dq":      {inputs: both, accumulators: headDim, valueProducts: true},
 					"dkv":     {inputs: both, accumulators: both, valueProducts: true, storedInputs: true},
 				} {
+					const reserved = 1 << 10 // by CUDA for each threadgroup
 					g := attentionGeometryFor(on, mlxc.Float16, headDim, valueDim, 100, footprint, mask)
 					require.Equal(t, parts*128, g.threads(), name)
 					require.GreaterOrEqual(t, g.groupsPerCore, 3-parts, name)
-					const reserved = 1 << 10 // by CUDA for each threadgroup
 					require.LessOrEqual(t, g.groupsPerCore*(g.memory+reserved), 228<<10, name)
+					if parts == 1 {
+						g = attentionGeometryFor(on, mlxc.Float32, headDim, valueDim, 100, footprint, mask)
+						require.Equal(t, warpgroupLanes, g.lanes, name)
+						require.LessOrEqual(t, g.groupsPerCore*(g.memory+reserved), 228<<10, name)
+					}
 				}
 			}
 		}
@@ -40,7 +45,9 @@ func TestGeometryOfWarpgroups(t *testing.T) {
 		require.Equal(t, 32, g.lanes)
 		require.Zero(t, g.memory)
 	}
-	simdgroups(on, mlxc.Float32, 64, 100, noMask)
+	simdgroups(on, mlxc.Float32, 64, 8, noMask)
+	simdgroups(on, mlxc.Float32, 64, 100, addedMask)
+	simdgroups(target{backend: mlxc.BackendCUDA}, mlxc.Float32, 64, 100, noMask)
 	simdgroups(on, mlxc.Float16, 80, 100, noMask)
 	simdgroups(on, mlxc.Float16, 256, 100, noMask)
 	simdgroups(on, mlxc.Float16, 64, 8, noMask)

@@ -272,7 +272,7 @@ func (a attentionArgs) gradQKV(on target, inputs []*mlxc.Array) []*mlxc.Array {
 	}
 	headDim, both := a.q.Dim(3), a.q.Dim(3)+a.v.Dim(3)
 	queries, keys := a.q.Dim(2), a.k.Dim(2)
-	footprint := rowFootprint{inputs: both, accumulators: headDim, valueProducts: true}
+	footprint := rowFootprint{inputs: both, accumulators: headDim, valueProducts: true, capped: a.capped}
 	forQ := a.launch(a.geometry(on, queries, footprint), queries, a.q.Dim(1))
 	forQ.Outputs = []mlxc.Output{outputLike(a.q)}
 	footprint.accumulators, footprint.storedInputs = both, true

@@ -48,7 +48,7 @@
 //   MASKED       there is a mask
 //   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
 //   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) without a mask of numbers
-//   SIMDGROUPS   simdgroups of a threadgroup                for 128 lanes: 2 if PAIRED, otherwise 1
+//   SIMDGROUPS   simdgroups of a threadgroup                for 128 lanes: 2 if PAIRED, otherwise 1; floats: 1, 2
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16
 //   BLOCK_N      rows of a panel                            multiple of 8; device tiles: of 16
 //   HEAD_DIM     columns of q and k                         multiple of 8
@@ -69,7 +69,8 @@
 
 // An AttentionBlock is the work of one simdgroup. The simdgroup owns BLOCK_M queries, the rows of its tiles of scores,
 // and iterates over the keys, the columns, BLOCK_N at a time. If TRANSPOSED, it owns keys and iterates over queries.
-// Positions, such as `first` and `column`, count from the start of the sequence.
+// Positions, such as `first` and `column`, count from the start of the sequence. HEAD_USES and VALUE_USES are the USES
+// of the panels (tiles.h).
 template <
     bool TRANSPOSED,
     typename T,
@@ -82,7 +83,9 @@ template <
     int BLOCK_M,
     int BLOCK_N,
     int HEAD_DIM,
-    int VALUE_DIM>
+    int VALUE_DIM,
+    int HEAD_USES = FOR_BOTH,
+    int VALUE_USES = FOR_BOTH>
 struct AttentionBlock {
   static constexpr constant int PARTS = PAIRED ? 2 : 1;
   static constexpr constant int UNITS = LANES > 32 ? LANES / 32 : 1;  // the device's simdgroups in a simdgroup
@@ -90,22 +93,23 @@ struct AttentionBlock {
   static constexpr constant int PANEL_THREADS = LANES * SIMDGROUPS / PARTS;  // threads that share a panel
 
   typedef Tile<LANES, BLOCK_M, BLOCK_N> Scores;
-  typedef Operand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;    // rows of q or k
-  typedef Operand<LANES, T, BLOCK_M, VALUE_DIM / PARTS> ValueOperand;  // rows of v or do
+  typedef Operand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;  // rows of q or k
   typedef StoredOperand<LANES, T, BLOCK_M, HEAD_DIM / PARTS, HEAD_DIM> StoredHeads;
   typedef StoredOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> StoredValues;
+  typedef WideOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> WideValues;
   typedef Tile<LANES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;    // sums of dq or dk
   typedef Tile<LANES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;  // sums of o or dv
-  typedef Panel<LANES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM> HeadPanel;
-  typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM> ValuePanel;
+  typedef Panel<LANES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM, HEAD_USES> HeadPanel;
+  typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM, VALUE_USES> ValuePanel;
   typedef StoredStats<T, MASK_T, MASKED> Stored;
-  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE> StatsPanel;
+  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS> StatsPanel;
   static constexpr constant bool HOLDS_STATS = TRANSPOSED && LANES == 1;  // of all columns of a tile
 
   // Elements of threadgroup memory. An array must have at least one.
   static constexpr constant int HEAD_MEMORY = PARTS * HeadPanel::SIZE;
   static constexpr constant int VALUE_MEMORY = PARTS * ValuePanel::SIZE;
   static constexpr constant int OPERAND_MEMORY = SIMDGROUPS * (StoredHeads::SIZE + StoredValues::SIZE) + 1;
+  static constexpr constant int WIDE_MEMORY = SIMDGROUPS * WideValues::SIZE + 1;
   static constexpr constant int PARTIAL_MEMORY = PAIRED ? SIMDGROUPS * BLOCK_M * BLOCK_N / 2 : 1;
 
   Sizes sizes;
@@ -219,13 +223,6 @@ struct AttentionBlock {
     stats.init(memory, next_stats, end_column - first_column, thread_index, LANES * SIMDGROUPS);
   }
 
-  // load_queries loads the simdgroup's rows of q and do, if not TRANSPOSED.
-  void load_queries(
-      thread HeadOperand& queries, thread ValueOperand& d_os, device const T* q, device const T* d_o) const {
-    queries.load(q + head_offset(row), HEAD_DIM, rows, lane);
-    d_os.load(d_o + value_offset(row), VALUE_DIM, rows, lane);
-  }
-
   // load_stats loads the RowStats of the simdgroup's queries, if not TRANSPOSED.
   void load_stats(device const float* of_queries) {
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
@@ -252,9 +249,9 @@ struct AttentionBlock {
     }
     commit(heads, values);
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
-    // The warpgroups of a threadgroup have the same rows, so they visit only panels that these rows see.
+    // A single warpgroup, or a pair, visits only panels that its rows see.
     bool is_seen =
-        LANES > 32 ||
+        (LANES > 32 && SIMDGROUPS == PARTS) ||
         (rows > 0 && band.sees_some(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N));
     if (MASKED && is_seen) {
       mask_tile.load(mask, query, key, band.queries - query, band.keys - key, lane);

@@ -57,11 +57,13 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   typedef AttentionBlock<
-      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM,
+      FOR_TRANSPOSED, FOR_TRANSPOSED>
       Block;
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];
   threadgroup T value_memory[Block::VALUE_MEMORY];
+  threadgroup T d_o_memory[Block::WIDE_MEMORY];
   threadgroup Vec<float, 2> partial_memory[Block::PARTIAL_MEMORY];
   Block block = {};
   const uint index = groups.x - 1 - group.x;
@@ -70,8 +72,9 @@ template <
   }
 
   typename Block::HeadOperand queries;
-  typename Block::ValueOperand d_os;
-  block.load_queries(queries, d_os, q, d_o);
+  typename Block::WideValues d_os;
+  queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+  d_os.load(d_o_memory + block.simdgroup * d_os.SIZE, d_o + block.value_offset(block.row), block.rows, block.lane);
   RowStats stats[Scores::LANE_ROWS];
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
     const int r = Scores::row(i, block.lane);
@@ -181,11 +184,13 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   typedef AttentionBlock<
-      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM, FOR_BOTH,
+      FOR_TRANSPOSED>
       Block;
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];
   threadgroup T value_memory[Block::VALUE_MEMORY];
+  threadgroup T d_o_memory[Block::WIDE_MEMORY];
   threadgroup Vec<float, 2> partial_memory[Block::PARTIAL_MEMORY];
   Block block = {};
   const uint index = groups.x - 1 - group.x;
@@ -194,9 +199,10 @@ template <
   }
 
   typename Block::HeadOperand queries;
-  typename Block::ValueOperand d_os;
+  typename Block::WideValues d_os;
   typename Block::HeadTile sum;
-  block.load_queries(queries, d_os, q, d_o);
+  queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+  d_os.load(d_o_memory + block.simdgroup * d_os.SIZE, d_o + block.value_offset(block.row), block.rows, block.lane);
   fill(sum, 0);
   block.load_stats(row_stats_in);
 

@@ -83,7 +83,8 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
   typedef AttentionBlock<
-      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM,
+      FOR_TRANSPOSED, FOR_ADD>
       Block;
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];

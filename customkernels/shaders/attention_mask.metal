@@ -169,8 +169,9 @@ template <
         block.rows = sizes.queries - query;
         block.row = block.first_row(false, head) + query;
         typename Block::HeadOperand queries;
-        typename Block::ValueOperand d_os;
-        block.load_queries(queries, d_os, q, d_o);
+        typename Block::WideValues d_os;
+        queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
+        d_os.load(nullptr, d_o + block.value_offset(block.row), block.rows, block.lane);
         block.mask_tile.load(head_mask, query, key, block.rows, keys, lane);
         block.load_panels(k + key_row * HEAD_DIM, v + key_row * VALUE_DIM, keys, key_memory, value_memory);
         Scores s, d_ps;

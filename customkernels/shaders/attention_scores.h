@@ -26,12 +26,12 @@ inline MaskSizes load_mask_sizes(device const int* sizes) {
   return {sizes[7], sizes[8], sizes[9], sizes[10]};
 }
 
-// Exponential computes the exponentials of scores. If T has 16 bits, they are powers of 2, which take one instruction
-// on GPUs, and scores are multiplied by log₂e. Otherwise they are powers of e, because rounding scale·log₂e would
-// double the error in float32.
+// Exponential computes the exponentials of scores. If products have fewer bits than a float, exponentials are powers of
+// 2, which take one instruction on GPUs, and scores are multiplied by log₂e. Otherwise they are powers of e, because
+// rounding scale·log₂e would double the error in float32.
 template <typename T>
 struct Exponential {
-  static constexpr constant bool BASE_2 = sizeof(T) == 2;
+  static constexpr constant bool BASE_2 = sizeof(T) == 2 || MULTIPLIES_TF32;
 
   // unit returns the factor by which scores are multiplied: log₂e or 1.
   static float unit() { return BASE_2 ? M_LOG2E_F : 1.0f; }
@@ -194,8 +194,8 @@ struct ColumnStats {
 
 // StoredStats selects the formula for p, and the elements [FIRST, FIRST + COUNT) of RowStats that p and dz need.
 //
-// p = exp(s − maximum) · inverse_sum, or, if BY_LOGSUMEXP, exp(s − logsumexp). The second formula is accurate enough if
-// T has 16 bits and the mask has no numbers. A mask of numbers may make the maximum so large that maximum + log(sum)
+// p = exp(s − maximum) · inverse_sum, or, if BY_LOGSUMEXP, exp(s − logsumexp). The second formula is accurate enough
+// for powers of 2 if the mask has no numbers. A mask of numbers may make the maximum so large that maximum + log(sum)
 // loses the bits of log(sum).
 template <typename T, typename MASK_T, bool MASKED>
 struct StoredStats {

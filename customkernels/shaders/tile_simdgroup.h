@@ -16,8 +16,8 @@ struct Tile<32, ROWS, COLUMNS> {
 };
 
 // This Panel has one buffer in threadgroup memory. advance fills it from the previous source and prefetches nothing.
-template <typename T, int ROWS, int COLUMNS, int STRIDE>
-struct Panel<32, T, ROWS, COLUMNS, STRIDE> {
+template <typename T, int ROWS, int COLUMNS, int STRIDE, int USES>
+struct Panel<32, T, ROWS, COLUMNS, STRIDE, USES> {
   static constexpr constant bool PREFETCHES = false;
   static constexpr constant int SIZE = ROWS * COLUMNS;  // elements of threadgroup memory
   threadgroup T* memory;
@@ -25,6 +25,7 @@ struct Panel<32, T, ROWS, COLUMNS, STRIDE> {
   int next_rows;
 
   static void synchronize() { threadgroup_barrier(mem_flags::mem_threadgroup); }
+  static void publish() { synchronize(); }
 
   void init(threadgroup T* to, device const T* first, int rows, uint, uint) {
     memory = to;
@@ -60,11 +61,20 @@ struct Panel<32, T, ROWS, COLUMNS, STRIDE> {
 };
 
 // add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum.
-template <bool TRANSPOSED, int ROWS, int INNER, int COLUMNS, typename T, int PANEL_ROWS, int PANEL_COLUMNS, int STRIDE>
+template <
+    bool TRANSPOSED,
+    int ROWS,
+    int INNER,
+    int COLUMNS,
+    typename T,
+    int PANEL_ROWS,
+    int PANEL_COLUMNS,
+    int STRIDE,
+    int USES>
 inline void add_product(
     thread Tile<32, ROWS, COLUMNS>& sum,
     thread Tile<32, ROWS, INNER>& left,
-    thread const Panel<32, T, PANEL_ROWS, PANEL_COLUMNS, STRIDE>& right,
+    thread const Panel<32, T, PANEL_ROWS, PANEL_COLUMNS, STRIDE, USES>& right,
     uint lane) {
   const int row = sum.row(0, lane);
   const int column = sum.column(0, lane);

@@ -14,8 +14,8 @@ struct Tile<1, ROWS, COLUMNS> {
 };
 
 // A Panel of one thread reads its rows in place and uses no threadgroup memory.
-template <typename T, int ROWS, int COLUMNS, int STRIDE>
-struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
+template <typename T, int ROWS, int COLUMNS, int STRIDE, int USES>
+struct Panel<1, T, ROWS, COLUMNS, STRIDE, USES> {
   static constexpr constant bool PREFETCHES = false;
   static constexpr constant int SIZE = 1;
   device const T* current;
@@ -24,6 +24,7 @@ struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
   int next_rows;
 
   static void synchronize() {}
+  static void publish() {}
 
   void init(threadgroup T*, device const T* first, int rows, uint, uint) {
     next = first;
@@ -47,11 +48,20 @@ struct Panel<1, T, ROWS, COLUMNS, STRIDE> {
 // add_product adds left · right, or left · rightᵀ if TRANSPOSED, to sum. Eight columns of the panel, converted to
 // float, stay in the cache for all rows. An executor that defines MLXG_THREAD_PRODUCTS does the same with its vector
 // registers.
-template <bool TRANSPOSED, int ROWS, int INNER, int COLUMNS, typename T, int PANEL_ROWS, int PANEL_COLUMNS, int STRIDE>
+template <
+    bool TRANSPOSED,
+    int ROWS,
+    int INNER,
+    int COLUMNS,
+    typename T,
+    int PANEL_ROWS,
+    int PANEL_COLUMNS,
+    int STRIDE,
+    int USES>
 inline void add_product(
     thread Tile<1, ROWS, COLUMNS>& sum,
     thread Tile<1, ROWS, INNER>& left,
-    thread const Panel<1, T, PANEL_ROWS, PANEL_COLUMNS, STRIDE>& panel,
+    thread const Panel<1, T, PANEL_ROWS, PANEL_COLUMNS, STRIDE, USES>& panel,
     uint) {
 #ifdef MLXG_THREAD_PRODUCTS
   mlxg::add_product<TRANSPOSED, 0, ROWS, INNER, COLUMNS>(

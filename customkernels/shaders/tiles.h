@@ -9,7 +9,8 @@
 //                MLXG_DEVICE_TILES and provides mlxg::tile, mlxg::panel, mlxg::operand and their products, which may
 //                round the left tile to T.
 //   LANES = 128  a warpgroup: a simdgroup of these files consists of four simdgroups (warps) of the device. A backend
-//                with products for warpgroups defines MLXG_WARPGROUP_TILES. They are asynchronous; see finish.
+//                with products for warpgroups defines MLXG_WARPGROUP_TILES. They are asynchronous; see finish. Floats
+//                must be multiplied as TF32 (MULTIPLIES_TF32).
 //   LANES = 1    one thread has the whole tile: plain loops for a CPU's vector units (tile_thread.h)
 //
 // A Panel is the right-hand operand of a product: a tile of ROWS × COLUMNS elements of T, whose rows in device memory
@@ -45,7 +46,18 @@
 template <int LANES, int ROWS, int COLUMNS>
 struct Tile;
 
-template <int LANES, typename T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
+// MULTIPLIES_TF32 is whether floats are rounded to TF32, with 11 significant bits, for products.
+#if defined(MLXG_TF32) && MLXG_TF32
+constant constexpr bool MULTIPLIES_TF32 = true;
+#else
+constant constexpr bool MULTIPLIES_TF32 = false;
+#endif
+
+// USES of a Panel: whether it is an operand of multiply_add, of multiply_transposed, or of neither and read by get_row.
+// A backend may need another layout for each product.
+constant constexpr int FOR_ROWS = 0, FOR_ADD = 1, FOR_TRANSPOSED = 2, FOR_BOTH = 3;
+
+template <int LANES, typename T, int ROWS, int COLUMNS, int STRIDE = COLUMNS, int USES = FOR_BOTH>
 struct Panel;
 
 template <int LANES, typename T, int ROWS, int COLUMNS>
@@ -79,6 +91,17 @@ struct StoredOperand : Operand<LANES, T, ROWS, COLUMNS> {
   }
 };
 
+// A WideOperand is a StoredOperand that is in threadgroup memory only if a lane lacks the registers for it and another
+// Operand.
+template <int LANES, typename T, int ROWS, int COLUMNS, int STRIDE>
+struct WideOperand : Operand<LANES, T, ROWS, COLUMNS> {
+  static constexpr constant int SIZE = 0;
+
+  void load(threadgroup T*, device const T* from, int rows, uint lane) {
+    Operand<LANES, T, ROWS, COLUMNS>::load(from, STRIDE, rows, lane);
+  }
+};
+
 // fill sets all elements.
 template <int LANES, int ROWS, int COLUMNS>
 inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
@@ -94,8 +117,8 @@ inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
 template <int ROWS, int COLUMNS>
 struct Tile<32, ROWS, COLUMNS> : mlxg::tile<ROWS, COLUMNS> {};
 
-template <typename T, int ROWS, int COLUMNS, int STRIDE>
-struct Panel<32, T, ROWS, COLUMNS, STRIDE> : mlxg::panel<T, ROWS, COLUMNS, STRIDE> {};
+template <typename T, int ROWS, int COLUMNS, int STRIDE, int USES>
+struct Panel<32, T, ROWS, COLUMNS, STRIDE, USES> : mlxg::panel<T, ROWS, COLUMNS, STRIDE> {};
 
 template <typename T, int ROWS, int COLUMNS>
 struct Operand<32, T, ROWS, COLUMNS> : mlxg::operand<T, ROWS, COLUMNS> {};
@@ -108,20 +131,20 @@ using mlxg::multiply_transposed;
 #include "tile_simdgroup.h"
 #include "tile_thread.h"
 
-template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
+template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, int USES, typename T>
 inline void multiply_add(
     thread Tile<LANES, ROWS, COLUMNS>& sum,
     thread Tile<LANES, ROWS, INNER>& left,
-    thread const Panel<LANES, T, INNER, COLUMNS, STRIDE>& right,
+    thread const Panel<LANES, T, INNER, COLUMNS, STRIDE, USES>& right,
     uint lane) {
   add_product<false>(sum, left, right, lane);
 }
 
-template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, typename T>
+template <int LANES, int ROWS, int INNER, int COLUMNS, int STRIDE, int USES, typename T>
 inline void multiply_transposed(
     thread Tile<LANES, ROWS, COLUMNS>& product,
     thread Operand<LANES, T, ROWS, INNER>& left,
-    thread const Panel<LANES, T, COLUMNS, INNER, STRIDE>& right,
+    thread const Panel<LANES, T, COLUMNS, INNER, STRIDE, USES>& right,
     uint lane) {
   fill(product, 0);
   add_product<true>(product, left, right, lane);
@@ -148,17 +171,30 @@ inline bool any_lane<128>(bool value) {
 template <int ROWS, int COLUMNS>
 struct Tile<128, ROWS, COLUMNS> : mlxg::warpgroup_tile<ROWS, COLUMNS> {};
 
-template <typename T, int ROWS, int COLUMNS, int STRIDE>
-struct Panel<128, T, ROWS, COLUMNS, STRIDE> : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE> {};
+template <typename T, int ROWS, int COLUMNS, int STRIDE, int USES>
+struct Panel<128, T, ROWS, COLUMNS, STRIDE, USES> : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE> {};
+
+template <int ROWS, int COLUMNS, int STRIDE, int USES>
+struct Panel<128, float, ROWS, COLUMNS, STRIDE, USES>
+    : mlxg::warpgroup_float_panel<ROWS, COLUMNS, STRIDE, (USES & FOR_ADD) != 0, (USES & FOR_TRANSPOSED) != 0> {};
 
 template <int ROWS, int COLUMNS, int STRIDE>
-struct Panel<128, float, ROWS, COLUMNS, STRIDE> : mlxg::panel<float, ROWS, COLUMNS, STRIDE> {};
+struct Panel<128, float, ROWS, COLUMNS, STRIDE, FOR_ROWS> : mlxg::panel<float, ROWS, COLUMNS, STRIDE> {};
 
 template <typename T, int ROWS, int COLUMNS>
 struct Operand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_operand<T, ROWS, COLUMNS> {};
 
+template <int ROWS, int COLUMNS>
+struct Operand<128, float, ROWS, COLUMNS> : mlxg::warpgroup_float_operand<COLUMNS> {};
+
 template <typename T, int ROWS, int COLUMNS, int STRIDE>
 struct StoredOperand<128, T, ROWS, COLUMNS, STRIDE> : mlxg::warpgroup_stored_operand<T, ROWS, COLUMNS, STRIDE> {};
+
+template <int ROWS, int COLUMNS, int STRIDE>
+struct StoredOperand<128, float, ROWS, COLUMNS, STRIDE> : mlxg::warpgroup_stored_floats<COLUMNS, STRIDE> {};
+
+template <int ROWS, int COLUMNS, int STRIDE>
+struct WideOperand<128, float, ROWS, COLUMNS, STRIDE> : StoredOperand<128, float, ROWS, COLUMNS, STRIDE> {};
 
 #endif
 
@@ -178,7 +214,7 @@ inline void acquire(thread const PANEL& panel) {
 template <typename PANEL, typename OTHER>
 inline void commit(thread const PANEL&, thread const OTHER&) {
   if (!(PANEL::PREFETCHES && OTHER::PREFETCHES)) {
-    PANEL::synchronize();
+    PANEL::publish();
   }
 }
 

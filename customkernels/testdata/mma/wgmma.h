@@ -113,6 +113,23 @@ inline void left_rows(const matrix_descriptor& left, float (&upper)[16], float (
   }
 }
 
+// start_product starts f = left·right, or f += left·right if ADD, for a fragment.
+template <bool ADD, int K>
+inline void start_product(
+    float (&f)[4], const float (&upper)[K], const float (&lower)[K], const float (&columns)[2][K]) {
+  pending& p = pending::find(f);
+  const bool has_results = p.has_results();
+  for (int i = 0; i < 4; i++) {
+    if (!ADD) {
+      p.results[i] = 0;
+    } else if (!has_results) {
+      p.results[i] = f[i];
+    }
+    f[i] = NAN;
+  }
+  add_products(p.results, upper, lower, columns);
+}
+
 template <class T, bool TRANSPOSED, bool ADD, int N, class LEFT>
 inline void multiply_64(float (&f)[N][4], const LEFT& left, matrix_descriptor right) {
   float upper[16], lower[16], columns[2][16];
@@ -125,17 +142,7 @@ inline void multiply_64(float (&f)[N][4], const LEFT& left, matrix_descriptor ri
             right.get<T>(TRANSPOSED ? column / 64 * right.apart + k * 128 + column % 64 * 2 : column * 128 + k * 2);
       }
     }
-    pending& p = pending::find(f[n]);
-    const bool has_results = p.has_results();
-    for (int i = 0; i < 4; i++) {
-      if (!ADD) {
-        p.results[i] = 0;
-      } else if (!has_results) {
-        p.results[i] = f[n][i];
-      }
-      f[n][i] = NAN;
-    }
-    add_products(p.results, upper, lower, columns);
+    start_product<ADD>(f[n], upper, lower, columns);
   }
 }
 

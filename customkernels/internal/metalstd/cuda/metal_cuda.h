@@ -9,6 +9,7 @@
 #include "metal_simd.h"
 #include "metal_tiles.h"
 #include "metal_warpgroup.h"
+#include "metal_warpgroup_tf32.h"
 #include "mlx_prelude.h"
 
 namespace mlxg {

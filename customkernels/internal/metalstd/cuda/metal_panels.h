@@ -50,6 +50,7 @@ struct panel {
 
   // synchronize blocks until the copies of all threads have arrived.
   MLXG_INLINE static void synchronize() { wait_for_copies(); }
+  MLXG_INLINE static void publish() { synchronize(); }
 
   MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned threads) {
     const shared_place first = shared_address(to), last = first + (PREFETCHES ? ELEMENTS * sizeof(T) : 0);

@@ -90,6 +90,7 @@ struct warpgroup_panel {
   matrix_copy<T, ROWS, COLUMNS, STRIDE> copy;
 
   MLXG_INLINE static void synchronize() { publish_copies(); }
+  MLXG_INLINE static void publish() { synchronize(); }
 
   MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned) {
     first = shared_address(to);
