@@ -83,7 +83,7 @@ func attentionGeometryFor(
 	mask maskKind,
 ) attentionGeometry {
 	b := on.backend
-	if parts := warpgroupParts(headDim, valueDim); on.warpgroups && parts > 0 &&
+	if parts := warpgroupParts(headDim, valueDim, footprint); on.warpgroups && parts > 0 &&
 		dtype.Size() == 2 && mask != addedMask && length > 8 {
 		return warpgroupGeometry(headDim, valueDim, parts, footprint)
 	}
@@ -158,14 +158,18 @@ func (g attentionGeometry) groups(length, sequences int) int {
 // of blocks: 32 threadgroups in all, but at most 4, because each part of dq takes the memory of q in float32.
 func dqParts(n, blocks int) int { return min((32+n-1)/n, 4, blocks) }
 
-// warpgroupWidths are the numbers of columns of a row that a warpgroup supports.
+// warpgroupWidths are the numbers of columns of a row that a warpgroup supports in every kernel.
 var warpgroupWidths = []int{64, 72, 80, 96, 128}
 
 // warpgroupParts returns the number of warpgroups that share the columns of rows of these widths, or 0 if warpgroups do
-// not support the widths.
-func warpgroupParts(headDim, valueDim int) int {
+// not support the widths. In the forward pass a lane has the registers for 192 columns.
+func warpgroupParts(headDim, valueDim int, footprint rowFootprint) int {
+	isForward := !footprint.valueProducts
 	for parts := 1; parts <= 2; parts++ {
-		fits := func(width int) bool { return width%parts == 0 && slices.Contains(warpgroupWidths, width/parts) }
+		fits := func(width int) bool {
+			return width%parts == 0 && slices.Contains(warpgroupWidths, width/parts) ||
+				width == 192 && parts == 1 && isForward
+		}
 		if fits(headDim) && fits(valueDim) {
 			return parts
 		}
@@ -179,7 +183,7 @@ const warpgroupLanes = 128
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes. A tile has 64 rows
 // of 16-bit elements. Panels are double-buffered in dynamic shared memory. They have 64 rows, or 128 in the forward
 // pass of heads of 64 without a cap. A warpgroup's columns are padded to a multiple of 64. A threadgroup is one
-// warpgroup, or a pair for heads wider than 128, whose memory leaves no room for a second threadgroup on a core.
+// warpgroup, or a pair for wide heads, whose memory leaves no room for a second threadgroup on a core.
 // Otherwise several threadgroups on a core hide each other's barriers and exponentials. The core's registers limit their
 // number: it has 512 for each lane of a warpgroup. A lane needs about 24 registers for addresses. For each row of a
 // panel it needs half a register for scores and a quarter for rounded scores, and in backward kernels another half for

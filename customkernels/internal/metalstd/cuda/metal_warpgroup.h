@@ -24,14 +24,16 @@ struct warpgroup_tile : tile<16, COLUMNS> {
 // A matrix_copy copies ROWS × COLUMNS elements from device memory to shared memory, in parts of 64 columns with the
 // layout of matrix_descriptor. The columns beyond COLUMNS in the last part become zero, because a product reads its
 // inner columns 16 at a time. The 128 threads share the work: a thread copies a piece of 16 bytes of every eighth row
-// from its first row on. The swizzle gives these pieces the same offset in their rows. The members are the values that
-// all copies of a thread share. Registers hold them, because computing them again would take more time than the copy.
+// from its first row on, in each part. The swizzle gives these pieces the same offset in their rows. The members are
+// the values that all copies of a thread share. Registers hold them, because computing them again would take more time
+// than the copy.
 template <class T, int ROWS, int COLUMNS, int STRIDE>
 struct matrix_copy {
-  static_assert(COLUMNS % 8 == 0 && COLUMNS <= 128, "a row has whole pieces in at most two parts");
-  static constexpr int WIDTH = (COLUMNS + 63) / 64 * 64;  // columns in shared memory
-  static constexpr int PIECES = WIDTH / 8;                // of a row
-  unsigned row;                                           // the thread's first row; NO_ROW beyond COLUMNS
+  static_assert(
+      COLUMNS % 8 == 0 && ROWS % 16 == 0, "rows have whole pieces, and half of the threads have whole eights");
+  static constexpr int PARTS = (COLUMNS + 63) / 64, WIDTH = PARTS * 64;
+  unsigned row;       // the thread's first row
+  unsigned last_row;  // its first row in the last part, or NO_ROW if its piece is beyond COLUMNS
   unsigned from, to;  // byte offsets of its first piece in the source and in shared memory
   bool has_pieces;    // the source is aligned to 16 bytes
 
@@ -40,15 +42,14 @@ struct matrix_copy {
   }
 
   MLXG_INLINE void init(const T* source, unsigned thread_index) {
-    const unsigned piece = thread_index % PIECES, index = thread_index / PIECES;
-    constexpr unsigned GROUPS = 128 / PIECES / 8;  // of eight threads, each for ROWS / GROUPS rows
-    row = index % 8 + index / 8 * (ROWS / GROUPS);
+    const unsigned piece = thread_index % 8, index = thread_index / 8;
+    row = index % 8 + index / 8 * (ROWS / 2);
     from = row * STRIDE * sizeof(T) + piece * 16 + MIDDLE;
     to = offset(row, piece);
-    row = piece < COLUMNS / 8 ? row : NO_ROW;
     keep(row);
     keep(from);
     keep(to);
+    last_row = WIDTH - 64 + piece * 8 < COLUMNS ? row : NO_ROW;
     has_pieces = unsigned((unsigned long long)source) % 16 == 0;
   }
 
@@ -64,7 +65,8 @@ struct matrix_copy {
     }
     unsigned left = rows - row;
     keep(left);
-    start_pieces<0>(place + to, global_address(source) + from, int(left));
+    const int left_in_last = COLUMNS == WIDTH ? int(left) : rows - int(last_row);
+    start_pieces<0>(place + to, global_address(source) + from, int(left), left_in_last);
   }
 
  private:
@@ -74,11 +76,12 @@ struct matrix_copy {
   static constexpr unsigned NO_ROW = 1u << 30;  // no source has as many rows
 
   template <int I>
-  MLXG_INLINE static void start_pieces(shared_place to, unsigned long long from, int rows) {
-    constexpr int below = 8 * I, row_bytes = STRIDE * sizeof(T);
-    copy_piece<below * 128, below * row_bytes - MIDDLE>(to, from, below < rows);
-    if constexpr (I + 1 < ROWS * PIECES / 128) {
-      start_pieces<I + 1>(to, from, rows);
+  MLXG_INLINE static void start_pieces(shared_place to, unsigned long long from, int rows, int rows_in_last) {
+    constexpr int part = I % PARTS, below = I / PARTS * 8, row_bytes = STRIDE * sizeof(T);
+    copy_piece<(part * ROWS + below) * 128, below * row_bytes + part * 128 - MIDDLE>(
+        to, from, below < (part + 1 < PARTS ? rows : rows_in_last));
+    if constexpr (I + 1 < ROWS / 16 * PARTS) {
+      start_pieces<I + 1>(to, from, rows, rows_in_last);
     }
   }
 };
