@@ -105,9 +105,13 @@ func TestTilesOfCUDA(t *testing.T) {
 		{mlxc.BFloat16, true, 128, 70, 83, true, true, 16, 128, 128, 3e-2},
 		{mlxc.Float32, true, 128, 133, 83, false, false, 32, 32, 32, 4e-3},
 		{mlxc.Float32, true, 128, 133, 83, true, false, 32, 64, 32, 4e-3},
+		{mlxc.Float16, true, 128, 70, 83, false, false, 16, 96, 80, 4e-3},
+		{mlxc.BFloat16, true, 128, 70, 83, true, false, 16, 72, 72, 3e-2},
+		{mlxc.Float16, true, 128, 64, 64, false, false, 16, 192, 96, 4e-3},
+		{mlxc.BFloat16, true, 128, 70, 83, true, true, 16, 192, 128, 3e-2},
 	} {
 		// A sample has each dtype, each kind of multiplication, and each option with and without.
-		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8, 10, 13, 14}, i) {
+		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8, 10, 13, 14, 17}, i) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%v/%v/%d/%d/%dx%d", c.dtype, c.tf32, c.lanes, c.keys, c.d, c.dv), func(t *testing.T) {

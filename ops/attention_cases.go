@@ -104,6 +104,16 @@ var warpgroupShapes = []attentionLaunch{
 		name: "mask, packed", shape: [7]int{1, 2, 1, 75, 47, 64, 64}, cfg: AttentionConfig{Causal: true},
 		mask: []int{2, 75, 47}, maskDType: mlxc.Bool, starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
 	},
+	{name: "causal, 96", shape: [7]int{1, 2, 1, 133, 171, 96, 96}, cfg: AttentionConfig{Causal: true}, sinks: true},
+	{name: "soft-cap, 80", shape: [7]int{1, 2, 1, 133, 70, 80, 80}, cfg: AttentionConfig{SoftCap: 0.75}},
+	{name: "mask, 72", shape: [7]int{1, 2, 2, 70, 133, 72, 72}, mask: []int{70, 133}, maskDType: mlxc.Bool},
+	{
+		name: "packed, 192", shape: [7]int{1, 2, 1, 75, 47, 192, 128}, cfg: AttentionConfig{Causal: true},
+		starts: [2][]int32{{0, 5, 5, 73, 75}, {0, 9, 12, 47, 47}},
+	},
+	{name: "causal, 192", shape: [7]int{1, 2, 1, 133, 171, 192, 192}, cfg: AttentionConfig{Causal: true}},
+	{name: "full, 72", shape: [7]int{1, 2, 1, 133, 171, 72, 72}},
+	{name: "causal, 80", shape: [7]int{1, 2, 1, 133, 171, 80, 80}, cfg: AttentionConfig{Causal: true}},
 }
 
 func attentionCases(set CaseSet) []launchCase {

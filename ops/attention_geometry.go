@@ -2,6 +2,7 @@ package ops
 
 import (
 	"math"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -82,7 +83,7 @@ func attentionGeometryFor(
 	mask maskKind,
 ) attentionGeometry {
 	b := on.backend
-	if parts := warpgroupParts(headDim, valueDim); on.warpgroups && parts > 0 &&
+	if parts := warpgroupParts(headDim, valueDim, footprint); on.warpgroups && parts > 0 &&
 		dtype.Size() == 2 && mask != addedMask && length > 8 {
 		return warpgroupGeometry(headDim, valueDim, parts, footprint)
 	}
@@ -160,11 +161,18 @@ func (g attentionGeometry) groups(length, sequences int) int {
 // of blocks: 32 threadgroups in all, but at most 4, because each part of dq takes the memory of q in float32.
 func dqParts(n, blocks int) int { return min((32+n-1)/n, 4, blocks) }
 
+// warpgroupWidths are the numbers of columns of a row that a warpgroup supports in every kernel.
+var warpgroupWidths = []int{64, 72, 80, 96, 128}
+
 // warpgroupParts returns the number of warpgroups that share the columns of rows of these widths, or 0 if warpgroups do
-// not support the widths. A warpgroup's part of a row has 64 or 128 columns.
-func warpgroupParts(headDim, valueDim int) int {
+// not support the widths. In the forward pass a lane has the registers for 192 columns.
+func warpgroupParts(headDim, valueDim int, footprint rowFootprint) int {
+	isForward := !footprint.valueProducts
 	for parts := 1; parts <= 2; parts++ {
-		fits := func(width int) bool { return width == 64*parts || width == 128*parts }
+		fits := func(width int) bool {
+			return width%parts == 0 && slices.Contains(warpgroupWidths, width/parts) ||
+				width == 192 && parts == 1 && isForward
+		}
 		if fits(headDim) && fits(valueDim) {
 			return parts
 		}
@@ -177,17 +185,20 @@ const warpgroupLanes = 128
 
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes. A tile has 64 rows
 // of 16-bit elements. Panels are double-buffered in dynamic shared memory. They have 64 rows, or 128 in the forward
-// pass of heads of 64 without a cap. A threadgroup is one warpgroup, or a pair for heads of 256, whose memory leaves no
-// room for a second threadgroup on a core. Otherwise several threadgroups on a core hide each other's barriers and
-// exponentials. The core's registers limit their number: it has 512 for each lane of a warpgroup. A lane needs about 24
-// registers for addresses. For each row of a panel it needs half a register for scores and a quarter for rounded
-// scores, and in backward kernels another half for the gradients of scores.
+// pass of heads of 64 without a cap. A warpgroup's columns are padded to a multiple of 64. A threadgroup is one
+// warpgroup, or a pair for wide heads, whose memory leaves no room for a second threadgroup on a core.
+// Otherwise several threadgroups on a core hide each other's barriers and exponentials. The core's registers limit their
+// number: it has 512 for each lane of a warpgroup. A lane needs about 24 registers for addresses. For each row of a
+// panel it needs half a register for scores and a quarter for rounded scores, and in backward kernels another half for
+// the gradients of scores.
 func warpgroupGeometry(headDim, valueDim, parts int, footprint rowFootprint) attentionGeometry {
 	const (
 		rows          = 64
 		coreRegisters = 512
 		addresses     = 24
 		variables     = 3 << 10 // bytes of smaller variables, each aligned to 1 KiB
+		coreMemory    = 228 << 10
+		reserved      = 1 << 10 // bytes of a core's memory, by CUDA for each threadgroup
 	)
 	g := attentionGeometry{
 		lanes: warpgroupLanes, simdgroups: parts, paired: parts == 2, blockM: rows, blockN: rows, groupsPerCore: 1,
@@ -195,11 +206,13 @@ func warpgroupGeometry(headDim, valueDim, parts int, footprint rowFootprint) att
 	if !footprint.valueProducts && !footprint.capped && max(headDim, valueDim) == rows {
 		g.blockN = 2 * rows
 	}
-	g.memory = 2*g.blockN*(headDim+valueDim)*2 + variables
+	padded := func(width int) int { return (width/parts + 63) / 64 * 64 * parts }
+	columns := padded(headDim) + padded(valueDim)
+	g.memory = 2*g.blockN*columns*2 + variables
 	held := rows * (footprint.inputs/2 + footprint.accumulators) / warpgroupLanes
 	if footprint.storedInputs {
 		held = rows * footprint.accumulators / warpgroupLanes
-		g.memory += rows * (headDim + valueDim) * 2
+		g.memory += rows * columns * 2
 	}
 	if g.paired {
 		g.memory += parts * rows * g.blockN * 4 // partial scores
@@ -209,6 +222,6 @@ func warpgroupGeometry(headDim, valueDim, parts int, footprint rowFootprint) att
 	if footprint.valueProducts {
 		scores = g.blockN * 5 / 4
 	}
-	g.groupsPerCore = coreRegisters / (held + scores + addresses)
+	g.groupsPerCore = min(coreRegisters/(held+scores+addresses), coreMemory/(g.memory+reserved))
 	return g
 }

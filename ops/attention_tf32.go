@@ -4,7 +4,8 @@ import "github.com/mlxgrad/mlxgrad/mlxc"
 
 // hasFloatWarpgroups reports whether warpgroups multiply float32 rows of these widths, which they do as TF32.
 func hasFloatWarpgroups(headDim, valueDim int) bool {
-	return mlxc.TF32Enabled() && warpgroupParts(headDim, valueDim) == 1
+	isSupported := func(width int) bool { return width == 64 || width == 128 }
+	return mlxc.TF32Enabled() && isSupported(headDim) && isSupported(valueDim)
 }
 
 // floatWarpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups and have 64 rows of floats.

@@ -77,7 +77,22 @@ func attentionHeads() []attentionCase {
 	for _, dims := range [][2]int{{64, 32}, {32, 128}, {128, 64}, {192, 128}, {8, 256}, {16, 1}, {40, 72}} {
 		cases = append(cases, attentionCase{batch: 1, heads: 2, queries: 35, keys: 65, dim: dims[0], valueDim: dims[1]})
 	}
-	return bothWays(cases...)
+	return append(bothWays(cases...), attentionWidths()...)
+}
+
+// attentionWidths covers options of heads whose tiles differ between GPUs.
+func attentionWidths() []attentionCase {
+	var cases []attentionCase
+	for _, dim := range []int{72, 80, 96, 192} {
+		c := attentionCase{batch: 1, heads: 4, kvHeads: 2, queries: 70, dim: dim}
+		c.mask, c.maskAxes = booleans, "ij"
+		cases = append(cases, c)
+		c.mask, c.maskAxes, c.causal, c.sinks, c.softCap, c.lse = noMask, "", true, true, true, true
+		cases = append(cases, c)
+		c.sinks, c.softCap, c.lse, c.queryStarts = false, false, false, []int{0, 5, 5, 70}
+		cases = append(cases, c)
+	}
+	return cases
 }
 
 func attentionWindows() []attentionCase {

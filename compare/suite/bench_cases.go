@@ -142,6 +142,11 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			{batch: 4, heads: 32, kvHeads: 8, queries: 4096, dim: 128, causal: true},
 			{batch: 4, heads: 32, queries: 2048, dim: 64},
 			{batch: 4, heads: 32, queries: 2048, dim: 64, causal: true},
+			{batch: 4, heads: 32, queries: 2048, dim: 72, causal: true},
+			{batch: 4, heads: 32, queries: 2048, dim: 80, causal: true},
+			{batch: 4, heads: 32, queries: 2048, dim: 96, causal: true},
+			{batch: 2, heads: 16, queries: 4096, dim: 192, causal: true},
+			{batch: 2, heads: 16, queries: 4096, dim: 192, valueDim: 128, causal: true},
 			{batch: 1, heads: 16, queries: 4096, dim: 256, causal: true},
 			{batch: 1, heads: 32, kvHeads: 8, queries: 16384, dim: 128, causal: true},
 			// cuDNN's kernels lack these, so MLX stores all scores.

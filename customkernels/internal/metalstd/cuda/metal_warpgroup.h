@@ -22,72 +22,82 @@ struct warpgroup_tile : tile<16, COLUMNS> {
 };
 
 // A matrix_copy copies ROWS × COLUMNS elements from device memory to shared memory, in parts of 64 columns with the
-// layout of matrix_descriptor. The 128 threads share the work: a thread copies a piece of 16 bytes of every eighth row
-// from its first row on. The swizzle gives these pieces the same offset in their rows. The members are the values that
-// all copies of a thread share. Registers hold them, because computing them again would take more time than the copy.
+// layout of matrix_descriptor. The columns beyond COLUMNS in the last part become zero, because a product reads its
+// inner columns 16 at a time. The 128 threads share the work: a thread copies a piece of 16 bytes of every eighth row
+// from its first row on, in each part. The swizzle gives these pieces the same offset in their rows. The members are
+// the values that all copies of a thread share. Registers hold them, because computing them again would take more time
+// than the copy.
 template <class T, int ROWS, int COLUMNS, int STRIDE>
 struct matrix_copy {
-  static constexpr int PIECES = COLUMNS / 8;  // of a row
-  unsigned row;                               // the thread's first row
-  unsigned from, to;                          // byte offsets of its first piece in the source and in shared memory
-  bool has_pieces;                            // the source is aligned to 16 bytes
+  static_assert(
+      COLUMNS % 8 == 0 && ROWS % 16 == 0, "rows have whole pieces, and half of the threads have whole eights");
+  static constexpr int PARTS = (COLUMNS + 63) / 64, WIDTH = PARTS * 64;
+  unsigned row;       // the thread's first row
+  unsigned last_row;  // its first row in the last part, or NO_ROW if its piece is beyond COLUMNS
+  unsigned from, to;  // byte offsets of its first piece in the source and in shared memory
+  bool has_pieces;    // the source is aligned to 16 bytes
 
   MLXG_INLINE static unsigned offset(unsigned row, unsigned piece) {
     return piece / 8 * (ROWS * 128) + row * 128 + (piece % 8 ^ row % 8) * 16;
   }
 
   MLXG_INLINE void init(const T* source, unsigned thread_index) {
-    const unsigned piece = thread_index % PIECES, index = thread_index / PIECES;
-    constexpr unsigned GROUPS = 128 / PIECES / 8;  // of eight threads, each for ROWS / GROUPS rows
-    row = index % 8 + index / 8 * (ROWS / GROUPS);
+    const unsigned piece = thread_index % 8, index = thread_index / 8;
+    row = index % 8 + index / 8 * (ROWS / 2);
     from = row * STRIDE * sizeof(T) + piece * 16 + MIDDLE;
     to = offset(row, piece);
     keep(row);
     keep(from);
     keep(to);
+    last_row = WIDTH - 64 + piece * 8 < COLUMNS ? row : NO_ROW;
     has_pieces = unsigned((unsigned long long)source) % 16 == 0;
   }
 
   // start starts a copy. Rows at or beyond `rows` become zero.
   MLXG_INLINE void start(shared_place place, const T* source, int rows, unsigned thread_index) const {
     if (!has_pieces) {
-      for (unsigned i = thread_index; i < ROWS * COLUMNS; i += 128) {
-        const unsigned r = i / COLUMNS, c = i % COLUMNS;
-        store_shared(place + offset(r, c / 8) + c % 8 * 2, int(r) < rows ? source[r * STRIDE + c] : T(0.0f));
+      for (unsigned i = thread_index; i < ROWS * WIDTH; i += 128) {
+        const unsigned r = i / WIDTH, c = i % WIDTH;
+        const bool there = int(r) < rows && c < COLUMNS;
+        store_shared(place + offset(r, c / 8) + c % 8 * 2, there ? source[r * STRIDE + c] : T(0.0f));
       }
       return;
     }
     unsigned left = rows - row;
     keep(left);
-    start_pieces<0>(place + to, global_address(source) + from, int(left));
+    const int left_in_last = COLUMNS == WIDTH ? int(left) : rows - int(last_row);
+    start_pieces<0>(place + to, global_address(source) + from, int(left), left_in_last);
   }
 
  private:
   // The instruction adds a constant from -2048 to 2047 to the address of its source. The offset `from` is in the middle
   // of this range.
   static constexpr int MIDDLE = 2048;
+  static constexpr unsigned NO_ROW = 1u << 30;  // no source has as many rows
 
   template <int I>
-  MLXG_INLINE static void start_pieces(shared_place to, unsigned long long from, int rows) {
-    constexpr int below = 8 * I, row_bytes = STRIDE * sizeof(T);
-    copy_piece<below * 128, below * row_bytes - MIDDLE>(to, from, below < rows);
-    if constexpr (I + 1 < ROWS * PIECES / 128) {
-      start_pieces<I + 1>(to, from, rows);
+  MLXG_INLINE static void start_pieces(shared_place to, unsigned long long from, int rows, int rows_in_last) {
+    constexpr int part = I % PARTS, below = I / PARTS * 8, row_bytes = STRIDE * sizeof(T);
+    copy_piece<(part * ROWS + below) * 128, below * row_bytes + part * 128 - MIDDLE>(
+        to, from, below < (part + 1 < PARTS ? rows : rows_in_last));
+    if constexpr (I + 1 < ROWS / 16 * PARTS) {
+      start_pieces<I + 1>(to, from, rows, rows_in_last);
     }
   }
 };
 
 // A warpgroup_panel holds two buffers of ROWS × COLUMNS elements in shared memory, each aligned to 1024 bytes. A buffer
-// consists of parts of 64 columns, in the layout of matrix_descriptor.
+// consists of parts of 64 columns, in the layout of matrix_descriptor. The last part may have columns of zeros.
 template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
 struct warpgroup_panel {
-  static_assert(sizeof(T) == 2 && COLUMNS % 64 == 0 && ROWS % 8 == 0, "a panel has whole parts of 64 columns");
+  static_assert(sizeof(T) == 2 && ROWS % 8 == 0, "a panel has eights of rows of 16-bit elements");
+  typedef matrix_copy<T, ROWS, COLUMNS, STRIDE> panel_copy;
   static constexpr bool PREFETCHES = true;
-  static constexpr int ELEMENTS = ROWS * COLUMNS, SIZE = 2 * ELEMENTS;
+  static constexpr int ELEMENTS = ROWS * panel_copy::WIDTH, SIZE = 2 * ELEMENTS;
   static constexpr unsigned PART_BYTES = ROWS * 128, BYTES = ELEMENTS * sizeof(T);
   shared_place first;    // the first buffer
   shared_place current;  // the buffer of the current tile
-  matrix_copy<T, ROWS, COLUMNS, STRIDE> copy;
+  panel_copy copy;
 
   MLXG_INLINE static void synchronize() { publish_copies(); }
   MLXG_INLINE static void publish() { synchronize(); }
@@ -114,11 +124,14 @@ struct warpgroup_operand : operand<T, 16, COLUMNS> {
     operand<T, 16, COLUMNS>::load(from + size_t(first) * stride, stride, rows - first, lane % 32);
   }
 
-  // terms returns a function of k: the left-hand operand of multiply_64 at the inner indices 16·k to 16·k + 15.
+  // terms returns a function of k: the left-hand operand of multiply_64 at the inner indices 16·k to 16·k + 15. Indices
+  // at or beyond COLUMNS have zeros.
   MLXG_INLINE auto terms() const {
     return [this](int k) {
       const auto& p = this->pairs;
-      return left_registers{{p[0][2 * k], p[1][2 * k], p[0][2 * k + 1], p[1][2 * k + 1]}};
+      const int j = 2 * k;
+      const bool is_whole = j + 1 < COLUMNS / 8;
+      return left_registers{{p[0][j], p[1][j], is_whole ? p[0][j + 1] : 0, is_whole ? p[1][j + 1] : 0}};
     };
   }
 };
@@ -127,12 +140,13 @@ struct warpgroup_operand : operand<T, 16, COLUMNS> {
 // complete after the first synchronize of a panel.
 template <class T, int ROWS, int COLUMNS, int STRIDE>
 struct warpgroup_stored_operand {
-  static constexpr int SIZE = ROWS * COLUMNS;
+  typedef matrix_copy<T, ROWS, COLUMNS, STRIDE> operand_copy;
+  static constexpr int SIZE = ROWS * operand_copy::WIDTH;
   shared_place first;
 
   MLXG_INLINE void load(T* to, const T* from, int rows, unsigned lane) {
     first = shared_address(to);
-    matrix_copy<T, ROWS, COLUMNS, STRIDE> copy;
+    operand_copy copy;
     copy.init(from, lane);
     copy.start(first, from, rows, lane);
   }
@@ -155,7 +169,7 @@ MLXG_INLINE void multiply_transposed(
   const matrix_descriptor columns = describe(right.current, 0);
   begin_products();
 #pragma unroll
-  for (int k = 0; k < INNER / 16; ++k) {
+  for (int k = 0; k < (INNER + 15) / 16; ++k) {
     const matrix_descriptor b = columns.after(k / 4 * right.PART_BYTES + k % 4 * 32);
     if (k == 0) {
       multiply_64<T, false, false>(product.fragments[0], rows(k), b);
@@ -231,10 +245,11 @@ MLXG_INLINE void store_rows(const warpgroup_tile<64, COLUMNS>& tile, T* to, int 
       unsigned words[4];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
-        words[k] = packed_pair<T>(tile.get(i, j + 2 * k), tile.get(i, j + 2 * k + 1));
+        const int column = j + 2 * k;
+        words[k] = column < tile.LANE_COLUMNS ? packed_pair<T>(tile.get(i, column), tile.get(i, column + 1)) : 0;
       }
       transpose_words(words, lane);
-      if (row < rows) {
+      if (row < rows && int(lane % 4 * 8) + j * 4 < COLUMNS) {
         store_words(p + j * 4, words);
       }
     }

@@ -96,13 +96,19 @@ MLXG_INLINE matrix_descriptor describe(shared_place at, unsigned apart) {
 #define MLXG_FRAGMENTS_4(f, i) \
   MLXG_FRAGMENT(f, i), MLXG_FRAGMENT(f, i + 1), MLXG_FRAGMENT(f, i + 2), MLXG_FRAGMENT(f, i + 3)
 #define MLXG_FRAGMENTS_8(f, i) MLXG_FRAGMENTS_4(f, i), MLXG_FRAGMENTS_4(f, i + 4)
+#define MLXG_FRAGMENTS_9(f, i) MLXG_FRAGMENTS_8(f, i), MLXG_FRAGMENT(f, i + 8)
+#define MLXG_FRAGMENTS_10(f, i) MLXG_FRAGMENTS_9(f, i), MLXG_FRAGMENT(f, i + 9)
+#define MLXG_FRAGMENTS_12(f, i) MLXG_FRAGMENTS_8(f, i), MLXG_FRAGMENTS_4(f, i + 8)
 #define MLXG_FRAGMENTS_16(f, i) MLXG_FRAGMENTS_8(f, i), MLXG_FRAGMENTS_8(f, i + 8)
+#define MLXG_FRAGMENTS_24(f, i) MLXG_FRAGMENTS_16(f, i), MLXG_FRAGMENTS_8(f, i + 16)
 #define MLXG_REGISTERS_16 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15"
 #define MLXG_REGISTERS_32 MLXG_REGISTERS_16 ",%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
-#define MLXG_REGISTERS_64                                                                    \
-  MLXG_REGISTERS_32                                                                          \
-  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53" \
-  ",%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define MLXG_REGISTERS_36 MLXG_REGISTERS_32 ",%32,%33,%34,%35"
+#define MLXG_REGISTERS_40 MLXG_REGISTERS_36 ",%36,%37,%38,%39"
+#define MLXG_REGISTERS_48 MLXG_REGISTERS_40 ",%40,%41,%42,%43,%44,%45,%46,%47"
+#define MLXG_REGISTERS_64 MLXG_REGISTERS_48 ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define MLXG_REGISTERS_80 MLXG_REGISTERS_64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define MLXG_REGISTERS_96 MLXG_REGISTERS_80 ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define MLXG_PRODUCT(n, type, registers, a0, a1, a2, a3, b, transposed, add, fragments)                             \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, " add ", 0; wgmma.mma_async.sync.aligned.m64n" n "k16.f32." type     \
                "." type " {" registers "}, {" a0 "," a1 "," a2 "," a3 "}, " b ", p, 1, 1, " transposed "; }"        \
@@ -116,26 +122,27 @@ struct left_registers {
   unsigned words[4];
 };
 
-// multiply_64 starts f = left·right, or f += left·right if ADD, with K = 16 and 64 or 128 columns, in fragments of 8
-// columns. right is in shared memory, in rows along K (one per column) or, if TRANSPOSED, in rows along the columns
-// (one per k).
+// MLXG_PRODUCTS is the product of 8·n columns. The operands of the instruction follow the 4·n registers of the result.
+#define MLXG_PRODUCTS(n, columns, registers, a0, a1, a2, a3, b, transposed, add)                            \
+  if constexpr (N == n && is_half) {                                                                        \
+    MLXG_PRODUCT(columns, "f16", registers, a0, a1, a2, a3, b, transposed, add, MLXG_FRAGMENTS_##n(f, 0));  \
+  } else if constexpr (N == n) {                                                                            \
+    MLXG_PRODUCT(columns, "bf16", registers, a0, a1, a2, a3, b, transposed, add, MLXG_FRAGMENTS_##n(f, 0)); \
+  }
+
+// multiply_64 starts f = left·right, or f += left·right if ADD, with K = 16, in fragments of 8 columns. right is in
+// shared memory, in rows along K (one per column) or, if TRANSPOSED, in rows along the columns (one per k).
 template <class T, bool TRANSPOSED, bool ADD, int N>
 MLXG_INLINE void multiply_64(float (&f)[N][4], const left_registers& left, matrix_descriptor right) {
-  static_assert(N == 8 || N == 16, "a product has 64 or 128 columns");
+  static_assert(
+      N == 8 || N == 9 || N == 10 || N == 12 || N == 16 || N == 24, "a product has 64, 72, 80, 96, 128 or 192 columns");
   constexpr bool is_half = metal::is_same_v<T, metal::half>;
-  if constexpr (N == 8 && is_half) {
-    MLXG_PRODUCT(
-        "64", "f16", MLXG_REGISTERS_32, "%32", "%33", "%34", "%35", "%36", "%37", "%38", MLXG_FRAGMENTS_8(f, 0));
-  } else if constexpr (N == 8) {
-    MLXG_PRODUCT(
-        "64", "bf16", MLXG_REGISTERS_32, "%32", "%33", "%34", "%35", "%36", "%37", "%38", MLXG_FRAGMENTS_8(f, 0));
-  } else if constexpr (is_half) {
-    MLXG_PRODUCT(
-        "128", "f16", MLXG_REGISTERS_64, "%64", "%65", "%66", "%67", "%68", "%69", "%70", MLXG_FRAGMENTS_16(f, 0));
-  } else {
-    MLXG_PRODUCT(
-        "128", "bf16", MLXG_REGISTERS_64, "%64", "%65", "%66", "%67", "%68", "%69", "%70", MLXG_FRAGMENTS_16(f, 0));
-  }
+  MLXG_PRODUCTS(8, "64", MLXG_REGISTERS_32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
+  MLXG_PRODUCTS(9, "72", MLXG_REGISTERS_36, "%36", "%37", "%38", "%39", "%40", "%41", "%42")
+  MLXG_PRODUCTS(10, "80", MLXG_REGISTERS_40, "%40", "%41", "%42", "%43", "%44", "%45", "%46")
+  MLXG_PRODUCTS(12, "96", MLXG_REGISTERS_48, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
+  MLXG_PRODUCTS(16, "128", MLXG_REGISTERS_64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+  MLXG_PRODUCTS(24, "192", MLXG_REGISTERS_96, "%96", "%97", "%98", "%99", "%100", "%101", "%102")
 }
 
 #define MLXG_STORED_PRODUCT(n, type, registers, a, b, add, fragments)                                           \
