@@ -21,8 +21,8 @@ import (
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]
 //
-// The products are those of [MatMul]. Logits and dlogits are rounded to hidden's dtype. dhidden is accumulated in
-// float32 in the order of the slices. Its products are rounded to the dtype before, except on CUDA devices.
+// The products are those of [MatMul]. Logits, dlogits and products are rounded to hidden's dtype. dhidden is accumulated
+// in the order of the slices: in float32, except for the two slices of a CUDA device.
 //
 // In float16, cotangents and, if needed, hidden are scaled by powers of two before the products and the gradients are
 // scaled back afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before
@@ -34,9 +34,11 @@ import (
 // computed twice, which makes four products. If the differentiated function captures hidden or weight instead of taking
 // it as an argument (see [mlxc.Array.IsTraced]), that gradient is not computed.
 //
-// On CUDA devices with MLX 0.32.4, products write to memory that exists. In addition to arguments and gradients, the
-// logits that are kept, logits of one slice, and dhidden in float32 are in memory. They take as much memory as all logits
-// do; if the logits take at most 512 MiB, all are kept. MLX's gradient takes twice the memory of all logits.
+// On CUDA devices with MLX 0.32.4, products write to memory that exists, and dlogits replace the logits that are kept. If
+// all logits take at most 512 MiB, they are one slice. Otherwise a small second slice, whose logits are computed twice,
+// makes room for a copy of hidden and small arrays. In addition to arguments and gradients, arrays of the size of all
+// logits are in memory, half of the memory that MLX's gradient takes. Without a gradient, logits of one slice of 128 MiB
+// or a twelfth of all logits are in memory.
 //
 // On other devices, the logits of a slice take at most 64 MiB (128 MiB on CUDA), but a slice may always have 4096
 // classes. If two slices would suffice, there is one of up to twice the size. The kept logits take at most twice the
@@ -230,7 +232,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	}
 	kept := outputs[2:]
 	if mlxc.Differentiating() && !l.inPlace {
-		kept = nil // MLX would treat them as constants in a second derivative, which products in place do not have
+		kept = nil // MLX would treat them as constants in a second derivative; the one of products in place is an error
 	}
 	gradients := l.gradients
 	if l.inPlace {

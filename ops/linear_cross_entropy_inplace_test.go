@@ -135,6 +135,26 @@ func TestLinearCrossEntropyTwoBackwardPasses(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyTwoBackwardPasses)
 
+// A second derivative is an error, although the kept logits are constants.
+func TestLinearCrossEntropyInPlaceSecondDerivative(t *testing.T) {
+	requireProductsInPlace(t)
+	for _, slice := range []int{100, 130} {
+		c := newInPlaceCase(t, mlxc.Float32, CrossEntropyConfig{}, slice)
+		for i := range 2 {
+			_, _, err := mlxc.VJP(func(primals arrays) arrays {
+				_, grads, err := mlxc.VJP(c.loss, primals, c.dloss)
+				if err != nil {
+					return arrays{mlxc.InvalidArray(err)}
+				}
+				return grads[i : i+1]
+			}, c.primals, zerosLike(c.want[1+i]))
+			require.ErrorContains(t, err, "has no gradient")
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceSecondDerivative)
+
 // The calls of a compiled function, of a checkpoint and of a recipe share nodes' primitives, and no logits.
 func TestLinearCrossEntropyInPlaceUnderTransforms(t *testing.T) {
 	requireProductsInPlace(t)
