@@ -21,8 +21,8 @@ import (
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]
 //
-// The products are those of [MatMul]. Logits, dlogits and products are rounded to hidden's dtype. dhidden is accumulated
-// in the order of the slices: in float32, except for the two slices of a CUDA device.
+// The products are those of [MatMul]. Logits, dlogits and products are rounded to hidden's dtype. dhidden is
+// accumulated in the order of the slices: in float32, except for the two slices of a CUDA device.
 //
 // In float16, cotangents and, if needed, hidden are scaled by powers of two before the products and the gradients are
 // scaled back afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before
@@ -34,11 +34,11 @@ import (
 // computed twice, which makes four products. If the differentiated function captures hidden or weight instead of taking
 // it as an argument (see [mlxc.Array.IsTraced]), that gradient is not computed.
 //
-// On CUDA devices with MLX 0.32.4, products write to memory that exists, and dlogits replace the logits that are kept. If
-// all logits take at most 512 MiB, they are one slice. Otherwise a small second slice, whose logits are computed twice,
-// makes room for a copy of hidden and small arrays. In addition to arguments and gradients, arrays of the size of all
-// logits are in memory, half of the memory that MLX's gradient takes. Without a gradient, logits of one slice of 128 MiB
-// or a twelfth of all logits are in memory.
+// On CUDA devices with MLX 0.32.4, products write to memory that exists, and dlogits replace the logits that are kept.
+// If all logits take at most 512 MiB, they are one slice. Otherwise a small second slice, whose logits are computed
+// twice, makes room for a copy of hidden and small arrays. In addition to arguments and gradients, arrays of the size
+// of all logits are in memory, half of the memory that MLX's gradient takes. Without a gradient, there is one slice of
+// logits, of 128 MiB or a twelfth of all logits.
 //
 // On other devices, the logits of a slice take at most 64 MiB (128 MiB on CUDA), but a slice may always have 4096
 // classes. If two slices would suffice, there is one of up to twice the size. The kept logits take at most twice the
@@ -351,9 +351,9 @@ func (l linearLoss) classSlices() []weightSlice {
 	return all
 }
 
-// slices calls f for every slice of the classes, with hidden, the slice's rows of weight, and the first class. f returns
-// the last arrays that it computes for the slice. The hidden of the next call depends on them; otherwise MLX could
-// compute the logits of all slices at once.
+// slices calls f for every slice of the classes, with hidden, the slice's rows of weight, and the first class. f
+// returns the last arrays that it computes for the slice. The hidden of the next call depends on them; otherwise MLX
+// could compute the logits of all slices at once.
 func (l linearLoss) slices(hidden *mlxc.Array, f func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array) {
 	all := l.classSlices()
 	for i, s := range all {

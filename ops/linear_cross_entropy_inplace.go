@@ -7,11 +7,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A cudaLoss is a linearLoss whose matrix products write to memory that exists. One matrix holds the logits of all slices
-// in turn. The gradient keeps the logits of the first slice, which the plan makes as wide as possible, and overwrites
-// them by dlogits. The logits of other slices are computed earlier in the forward pass, and again later in the backward
-// pass. All products use one workspace, so they run one after the other, and the host need not wait between slices to
-// bound the memory.
+// A cudaLoss is a linearLoss whose matrix products write to memory that exists. One matrix holds the logits of all
+// slices in turn. The forward pass computes the first slice last. The backward pass begins with these logits and
+// overwrites them by dlogits; the logits of other slices are computed again. All products use one workspace, so they
+// run one after the other, and the host need not wait between slices to bound the memory.
 type cudaLoss struct {
 	linearLoss
 	products  products.Functions[*mlxc.Array, mlxc.DType]
@@ -31,8 +30,8 @@ func productsInPlace() products.Functions[*mlxc.Array, mlxc.DType] {
 	return products.Use[*mlxc.Array, mlxc.DType]()
 }
 
-// logitsInto computes the logits of a slice in the memory of the first array, which has at least as many columns. Nodes
-// that read that memory before are among the operands' nodes or compute the arrays `after`.
+// logitsInto computes the logits of a slice in the memory of the first array, which has at least as many columns.
+// `after` lists arrays whose nodes read that memory before.
 func (l cudaLoss) logitsInto(memory, hidden, weight *mlxc.Array, after ...*mlxc.Array) *mlxc.Array {
 	return l.products.Into(products.Product[*mlxc.Array]{
 		A: hidden, B: weight, TransposedB: true, Workspace: l.workspace, After: after,
