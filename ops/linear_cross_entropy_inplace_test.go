@@ -45,7 +45,7 @@ func newInPlaceCase(t *testing.T, dtype mlxc.DType, cfg CrossEntropyConfig, slic
 	}
 	loss, grads, err := mlxc.VJP(linearLossOf(targets, linearLossMLX(cfg)), c.primals, c.dloss)
 	require.NoError(t, err)
-	c.want = append(loss, grads...)
+	c.want = slices.Concat(loss, grads)
 	return c
 }
 
