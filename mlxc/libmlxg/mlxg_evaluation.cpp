@@ -70,7 +70,7 @@ void with_node(const std::weak_ptr<void>& node, const std::function<void(const m
   }
 }
 
-long references(const mx::array& a) {
+size_t references(const mx::array& a) {
   return weak_node(a).use_count();
 }
 

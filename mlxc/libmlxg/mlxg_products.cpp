@@ -322,7 +322,7 @@ class reuse : public on_cuda {
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     auto& in = inputs[0];
     outputs[0].copy_shared_buffer(in);
-    if (mlxg::references(in) == 1) {
+    if (mlxg::references(in) == outputs.size()) {  // each output of a node refers to the inputs
       outputs[1].copy_shared_buffer(in);
       return;
     }
