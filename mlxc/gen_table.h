@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "f3af1d7b8ac75bd0"
+#define MLXG_INTERFACE "50136bc3ca29bf67"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -54,6 +54,7 @@ typedef struct {
   mlxg_result (*mlxg_depends)(void* a, const uintptr_t* others, size_t n, bool wait);
   bool (*mlxg_products_available)(void);
   mlxg_result (*mlxg_undefined)(const int* shape, size_t n, int dtype);
+  mlxg_results (*mlxg_reuse)(uintptr_t a);
   mlxg_result (*mlxg_product_into)(mlxg_product p, const uintptr_t* inputs, size_t n);
   mlxg_info (*mlxg_array_info)(void* a);
   mlxg_result (*mlxg_array_new)(const void* data, const int* shape, int ndim, int dtype);

@@ -10,6 +10,7 @@ func init() {
 	products.Set(products.Functions[*Array, DType]{
 		Available: func() bool { return CurrentBackend() == BackendCUDA && bool(C.mlxg_products_available()) },
 		Undefined: undefined,
+		Reuse:     reuse,
 		Into:      productInto,
 	})
 }
@@ -21,6 +22,16 @@ func undefined(d DType, shape ...int) *Array {
 	}
 	c := cShape(shape)
 	return wrap(op, C.mlxg_undefined(&c[0], C.size_t(len(shape)), C.int(d.c())))
+}
+
+func reuse(a *Array) (elements, memory *Array) {
+	const op = "Reuse"
+	aCtx, err := a.acquire()
+	if err != nil {
+		return pair(nil, operandError(op, err, 0, a))
+	}
+	defer a.release()
+	return pair(wrapAll(op, C.mlxg_reuse(handleWord(aCtx)), a))
 }
 
 func productInto(p products.Product[*Array]) *Array {

@@ -164,6 +164,10 @@ mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait);
 bool mlxg_products_available(void);
 // mlxg_undefined returns an array whose elements no node computes.
 mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
+// mlxg_reuse returns an array with the elements of a, and an array for the results of a node that overwrites them while
+// it reads them. The second has the memory of a if nothing else refers to a when it is evaluated, and else its own. No
+// other array may share the memory of a.
+mlxg_results mlxg_reuse(uintptr_t a);
 // mlxg_product_into returns the third input with the product of the first two, from row `row` on. It has the memory of
 // the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a workspace of
 // any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If accumulate is set,

@@ -21,8 +21,8 @@ import (
 //	dweight[slice] = dlogitsᵀ·hidden
 //	dhidden       += dlogits·weight[slice]
 //
-// The products are those of [MatMul]. Logits and dlogits are rounded to hidden's dtype. dhidden is accumulated in
-// float32 in the order of the slices. Its products are rounded to the dtype before, except on CUDA devices.
+// The products are those of [MatMul]. Logits, dlogits and products are rounded to hidden's dtype. dhidden is
+// accumulated in the order of the slices: in float32, except for the two slices of a CUDA device.
 //
 // In float16, cotangents and, if needed, hidden are scaled by powers of two before the products and the gradients are
 // scaled back afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before
@@ -34,9 +34,11 @@ import (
 // computed twice, which makes four products. If the differentiated function captures hidden or weight instead of taking
 // it as an argument (see [mlxc.Array.IsTraced]), that gradient is not computed.
 //
-// On CUDA devices with MLX 0.32.4, products write to memory that exists. In addition to arguments and gradients, the
-// logits that are kept, logits of one slice, and dhidden in float32 are in memory. They take as much memory as all logits
-// do; if the logits take at most 512 MiB, all are kept. MLX's gradient takes twice the memory of all logits.
+// On CUDA devices with MLX 0.32.4, products write to memory that exists, and dlogits replace the logits that are kept.
+// If all logits take at most 512 MiB, they are one slice. Otherwise a small second slice, whose logits are computed
+// twice, makes room for a copy of hidden and small arrays. In addition to arguments and gradients, arrays of the size
+// of all logits are in memory, half of the memory that MLX's gradient takes. Without a gradient, there is one slice of
+// logits, of 128 MiB or a twelfth of all logits.
 //
 // On other devices, the logits of a slice take at most 64 MiB (128 MiB on CUDA), but a slice may always have 4096
 // classes. If two slices would suffice, there is one of up to twice the size. The kept logits take at most twice the
@@ -222,15 +224,15 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 		scaled.cotangents = perRow(cotangents)
 	case l.inPlace && uniform:
 		// The products in place are scaled before they are rounded, so sums over rows do not overflow.
-		scaled.rows = powerOfTwo(cotangents)
-		scaled.dweight = scaled.rows
-		scaled.cotangents = perRow(cotangents.Div(scaled.rows))
+		scaled.dweight = powerOfTwo(cotangents)
+		scaled.inPlace = scaled.dweight
+		scaled.cotangents = perRow(cotangents.Div(scaled.dweight))
 	default:
 		scaled = scaledForFloat16(perRow(cotangents), hidden)
 	}
 	kept := outputs[2:]
-	if mlxc.Differentiating() {
-		kept = nil // MLX would treat them as constants in a second derivative
+	if mlxc.Differentiating() && !l.inPlace {
+		kept = nil // MLX would treat them as constants in a second derivative; the one of products in place is an error
 	}
 	gradients := l.gradients
 	if l.inPlace {
@@ -290,7 +292,8 @@ func (l linearLoss) gradients(
 type scaling struct {
 	cotangents *mlxc.Array // [rows]
 	hidden     *mlxc.Array // [rows, H], operand of dweight
-	rows       *mlxc.Array // [rows, 1] or a scalar, float32, factors of the rows of dhidden
+	inPlace    *mlxc.Array // float32 scalar, factor of dhidden's products in place
+	rows       *mlxc.Array // [rows, 1], float32, factors of the rows of dhidden
 	dweight    *mlxc.Array // float32 scalar, factor of dweight
 }
 
@@ -331,22 +334,32 @@ func powerOfTwo(values *mlxc.Array) *mlxc.Array {
 	return mlxc.Where(power.Equal(zero), one, power)
 }
 
-// classSlices calls f for every slice of the classes, with the slice's index, rows of weight, and first class.
-func (l linearLoss) classSlices(f func(i int, weight *mlxc.Array, begin int)) {
-	classes, width := l.weight.Dim(0), l.weight.Dim(1)
-	for i, begin := 0, 0; begin < classes; i, begin = i+1, begin+l.plan.slice {
-		end := min(begin+l.plan.slice, classes)
-		f(i, l.weight.Slice([]int{begin, 0}, []int{end, width}, nil), begin)
-	}
+// A weightSlice holds the rows of weight of a slice of the classes, and the first class.
+type weightSlice struct {
+	weight *mlxc.Array
+	begin  int
 }
 
-// slices is classSlices with hidden instead of the index. f returns the last arrays that it computes for the slice. The
-// hidden of the next call depends on them; otherwise MLX could compute the logits of all slices at once.
+// classSlices returns the slices of the plan.
+func (l linearLoss) classSlices() []weightSlice {
+	classes, width := l.weight.Dim(0), l.weight.Dim(1)
+	var all []weightSlice
+	for begin := 0; begin < classes; begin += l.plan.slice {
+		end := min(begin+l.plan.slice, classes)
+		all = append(all, weightSlice{l.weight.Slice([]int{begin, 0}, []int{end, width}, nil), begin})
+	}
+	return all
+}
+
+// slices calls f for every slice of the classes, with hidden, the slice's rows of weight, and the first class. f
+// returns the last arrays that it computes for the slice. The hidden of the next call depends on them; otherwise MLX
+// could compute the logits of all slices at once.
 func (l linearLoss) slices(hidden *mlxc.Array, f func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array) {
-	l.classSlices(func(_ int, weight *mlxc.Array, begin int) {
-		done := f(hidden, weight, begin)
-		if begin+l.plan.slice < l.weight.Dim(0) {
+	all := l.classSlices()
+	for i, s := range all {
+		done := f(hidden, s.weight, s.begin)
+		if i+1 < len(all) {
 			hidden = hidden.AfterCompletion(done...)
 		}
-	})
+	}
 }

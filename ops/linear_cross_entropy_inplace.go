@@ -1,13 +1,16 @@
 package ops
 
 import (
+	"slices"
+
 	"github.com/mlxgrad/mlxgrad/internal/products"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A cudaLoss is a linearLoss whose matrix products write to memory that exists. The slices of dweight are written to
-// dweight itself, dhidden is accumulated in one array, and all slices share the memory of their logits. All products use
-// one workspace, so they run one after the other, and the host need not wait between slices to bound the memory.
+// A cudaLoss is a linearLoss whose matrix products write to memory that exists. One matrix holds the logits of all
+// slices in turn. The forward pass computes the first slice last. The backward pass begins with these logits and
+// overwrites them by dlogits; the logits of other slices are computed again. All products use one workspace, so they
+// run one after the other, and the host need not wait between slices to bound the memory.
 type cudaLoss struct {
 	linearLoss
 	products  products.Functions[*mlxc.Array, mlxc.DType]
@@ -45,78 +48,64 @@ func columnsOf(memory *mlxc.Array, n int) *mlxc.Array {
 	return memory.Reshape(memory.Size()).Slice([]int{0}, []int{rows * n}, nil).Reshape(rows, n)
 }
 
-// sliceStates is linearLoss.sliceStates. If some logits are not kept, their memory follows the kept logits, so that the
-// gradient can use it.
+// sliceStates is linearLoss.sliceStates. It begins with the last slice, so that the logits of the first remain.
 func (l cudaLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array) {
-	rows, dtype := l.classes.Dim(0), l.weight.DType()
-	var shared *mlxc.Array // memory of the logits that are not kept
-	l.classSlices(func(i int, weight *mlxc.Array, begin int) {
-		memory, after := shared, []*mlxc.Array(nil)
-		keeps := keep && i < l.plan.kept
-		switch {
-		case keeps:
-			memory = l.products.Undefined(dtype, rows, weight.Dim(0))
-		case shared == nil:
-			shared = l.products.Undefined(dtype, rows, l.plan.slice)
-			memory = shared
-		default:
-			after = states[i-1:]
-		}
-		logits := l.logitsInto(memory, l.hidden, weight, after...)
-		results = crossEntropyLosses(l.on, logits, l.classes, nil, classSlice{begin, l.weight.Dim(0)}, l.cfg)
+	rows, classes := l.classes.Dim(0), l.weight.Dim(0)
+	if !keep {
+		l.plan.slice = min(l.plan.slice, lossSlice(rows, classes, l.weight.DType()))
+	}
+	memory := l.products.Undefined(l.weight.DType(), rows, l.plan.slice)
+	for _, s := range slices.Backward(l.classSlices()) {
+		kept = []*mlxc.Array{l.logitsInto(memory, l.hidden, s.weight, results...)}
+		results = crossEntropyLosses(l.on, kept[0], l.classes, nil, classSlice{s.begin, classes}, l.cfg)
 		states = append(states, results[1])
-		if keeps {
-			kept = append(kept, logits)
-		}
-	})
-	if keep && shared != nil {
-		kept = append(kept, shared)
+	}
+	if !keep {
+		kept = nil
 	}
 	return results, states, kept
 }
 
-// gradients is linearLoss.gradients. dhidden is float32.
+// gradients is linearLoss.gradients.
 func (l cudaLoss) gradients(
 	hidden, states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
 ) (dhidden, dweight *mlxc.Array) {
-	rows, dtype := l.classes.Dim(0), l.weight.DType()
+	dtype := l.weight.DType()
 	hidden, scaled.hidden = hidden.Contiguous(), scaled.hidden.Contiguous()
-	var scratch *mlxc.Array // logits and then dlogits of a slice
-	if len(kept) > l.plan.kept {
-		kept, scratch = kept[:l.plan.kept], kept[l.plan.kept]
-	} else {
-		scratch = l.products.Undefined(dtype, rows, l.plan.slice)
-	}
 	if l.needsGrad[0] {
-		dhidden = l.products.Undefined(mlxc.Float32, l.hidden.Shape()...)
+		dhidden = l.products.Undefined(dtype, l.hidden.Shape()...)
 	}
 	if l.needsGrad[1] {
 		dweight = l.products.Undefined(dtype, l.weight.Shape()...)
 	}
-	l.classSlices(func(i int, weight *mlxc.Array, begin int) {
-		var logits, dlogits *mlxc.Array
-		if i < len(kept) {
-			logits, dlogits = kept[i], columnsOf(scratch, weight.Dim(0))
-		} else {
-			logits = l.logitsInto(scratch, hidden, weight, states)
-			dlogits = logits
+	var logits, memory *mlxc.Array
+	if len(kept) > 0 {
+		logits, memory = l.products.Reuse(kept[0])
+	} else {
+		memory = l.products.Undefined(dtype, l.classes.Dim(0), l.plan.slice)
+	}
+	var last []*mlxc.Array
+	for i, s := range l.classSlices() {
+		dlogits := columnsOf(memory, s.weight.Dim(0))
+		if i > 0 || logits == nil {
+			dlogits = l.logitsInto(memory, hidden, s.weight, last...)
+			logits = dlogits
 		}
 		written := crossEntropyGradientInto(
-			l.on, dlogits, logits, l.classes, states, scaled.cotangents, classSlice{begin, l.weight.Dim(0)}, l.cfg)
+			l.on, dlogits, logits, l.classes, states, scaled.cotangents, classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
 		p := products.Product[*mlxc.Array]{A: dlogits, Workspace: l.workspace, After: []*mlxc.Array{written}}
-		var last []*mlxc.Array
+		last = nil
 		if l.needsGrad[0] {
-			p.B, p.Destination, p.Accumulate = weight, dhidden, i > 0
+			p.B, p.Destination, p.Accumulate, p.Factor = s.weight, dhidden, i > 0, scaled.inPlace
 			dhidden = l.products.Into(p)
 			last = append(last, dhidden)
 		}
 		if l.needsGrad[1] {
 			p.B, p.Destination, p.Accumulate, p.Factor = scaled.hidden, dweight, false, scaled.dweight
-			p.TransposedA, p.Row = true, begin
+			p.TransposedA, p.Row = true, s.begin
 			dweight = l.products.Into(p)
 			last = append(last, dweight)
 		}
-		scratch = scratch.After(last...)
-	})
+	}
 	return dhidden, dweight
 }

@@ -50,26 +50,22 @@ func (p classPlan) keptWithoutWeight(classes int) int {
 	return 0
 }
 
-// newInPlacePlan returns the plan of a cudaLoss. Small logits are all kept. Otherwise as many are kept as fit, together
-// with the memory of a slice and the sums of dhidden, in the memory of all logits, half of the memory that MLX's gradient
-// takes. Narrow slices fill this memory better, and wide ones accumulate dhidden less often. Matrix products and the
-// cross-entropy kernels are fastest if slices are multiples of 4096 classes.
+// newInPlacePlan returns the plan of a cudaLoss. Small logits are all kept. Otherwise the other arrays must also fit in
+// the memory of all logits, half of the memory that MLX's gradient takes: the workspace, the states of the rows and a
+// copy of hidden. A second slice has as many classes as these arrays need. Matrix products are fastest if slices are
+// multiples of 1024 classes.
 func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {
 	column := rows * dtype.Size()
-	all := classes * column
-	isSmall := all <= 512<<20
-	limit := max(64<<20, all/12)
-	if isSmall {
-		limit = 128 << 20
+	if classes*column <= 512<<20 {
+		return classPlan{slice: classes, kept: 1}
 	}
-	p := classPlan{slice: min(max(limit/column/minSliceClasses, 1)*minSliceClasses, classes)}
-	p.kept = ceilDiv(classes, p.slice)
-	if !isSmall {
-		sums := rows * width * mlxc.Float32.Size()
-		if dtype == mlxc.Float16 {
-			sums *= 2 // they are scaled
-		}
-		p.kept = max((all-sums-productWorkspace)/(p.slice*column)-1, 0)
-	}
-	return p
+	others := productWorkspace + rows*(width*dtype.Size()+128)
+	second := ceilDiv(others, column*1024) * 1024
+	return classPlan{slice: max(classes-second, ceilDiv(classes, 2)), kept: 1}
+}
+
+// lossSlice returns the number of classes in a slice if a cudaLoss keeps no logits.
+func lossSlice(rows, classes int, dtype mlxc.DType) int {
+	column := rows * dtype.Size()
+	return max(max(128<<20, classes*column/12)/column/minSliceClasses, 1) * minSliceClasses
 }

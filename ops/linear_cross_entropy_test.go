@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
-	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -34,61 +33,6 @@ func sliced(cfg CrossEntropyConfig, slice, kept int) linearLossFunc {
 		return linearCrossEntropy(hidden, weight, targets, cfg, classPlan{slice, kept}, false)
 	}
 }
-
-// On CUDA devices, products that write to memory that exists give the same results, for any number of kept slices and
-// also if the gradients are evaluated one after the other.
-func TestLinearCrossEntropyInPlace(t *testing.T) {
-	if !productsInPlace().Available() {
-		skip.Missing(t, skip.CUDA, "only CUDA devices have products in place")
-	}
-	const rows, width, classes = 70, 40, 130
-	zero := 0
-	closeTo := func(t *testing.T, want, got *mlxc.Array) {
-		if want.DType() == mlxc.Float32 && mlxc.TF32Enabled() {
-			want, got = want.AsType(mlxc.BFloat16), got.AsType(mlxc.BFloat16)
-		}
-		closeTo(t, want, got)
-	}
-	for _, dtype := range gradientDTypes {
-		for _, cfg := range []CrossEntropyConfig{
-			{SoftCap: 2, ZLoss: 0.01}, {Reduction: ReductionNone, LabelSmoothing: 0.1, IgnoreIndex: &zero},
-		} {
-			// Both are transposed: products need contiguous operands.
-			hidden, weight := normal(1, dtype, width, rows), normal(2, dtype, width, classes).MulScalar(0.2)
-			hidden, weight = hidden.Transpose(), weight.Transpose()
-			targets := someTargets(rows, classes)
-			dloss := mlxc.Scalar[float32](1.5)
-			if cfg.Reduction == ReductionNone {
-				dloss = normal(3, mlxc.Float32, rows)
-			}
-			ofMLX := linearLossOf(targets, linearLossMLX(cfg))
-			want, wantGrads, err := mlxc.VJP(ofMLX, arrays{hidden, weight}, arrays{dloss})
-			require.NoError(t, err)
-			for _, plan := range []classPlan{{1, 0}, {50, 0}, {50, 2}, {50, 3}, {classes, 1}} {
-				f := linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
-					return linearCrossEntropy(hidden, weight, targets, cfg, plan, true)
-				})
-				got, grads, err := mlxc.VJP(f, arrays{hidden, weight}, arrays{dloss})
-				require.NoError(t, err)
-				for i, which := range [][]*mlxc.Array{{got[0]}, {grads[0]}, {grads[1]}} {
-					require.NoError(t, mlxc.Eval(which...), "%v %v %d", dtype, plan, i)
-				}
-				closeTo(t, want[0], got[0])
-				for i := range grads {
-					closeTo(t, wantGrads[i], grads[i])
-				}
-				again, grads, err := mlxc.VJP(f, arrays{hidden, weight}, arrays{dloss})
-				require.NoError(t, err)
-				require.NoError(t, mlxc.Eval(append(again, grads[1], grads[0])...))
-				for i := range grads {
-					closeTo(t, wantGrads[i], grads[i])
-				}
-			}
-		}
-	}
-}
-
-var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlace)
 
 // Loss and gradients do not depend on the number of classes in a slice.
 func TestLinearCrossEntropyInSlices(t *testing.T) {
@@ -229,25 +173,6 @@ func TestNewClassPlan(t *testing.T) {
 		{mlxc.BackendCPU, 8192, 1, 8, mlxc.Float32, classPlan{1, 1}},
 	} {
 		require.Equal(t, c.want, newClassPlan(c.backend, c.rows, c.classes, c.width, c.dtype), "%+v", c)
-	}
-}
-
-func TestNewInPlacePlan(t *testing.T) {
-	for _, c := range []struct {
-		rows, classes, width int
-		dtype                mlxc.DType
-		want                 classPlan
-	}{
-		{4096, 32768, 2048, mlxc.Float16, classPlan{16384, 2}},   // 256 MiB
-		{4096, 32768, 2048, mlxc.Float32, classPlan{8192, 4}},    // 512 MiB
-		{4096, 128256, 4096, mlxc.BFloat16, classPlan{8192, 13}}, // 1002 MiB: 16 slices of 64 MiB
-		{4096, 128256, 4096, mlxc.Float16, classPlan{8192, 12}},  // 64 MiB more for dhidden
-		{16384, 128256, 2048, mlxc.BFloat16, classPlan{8192, 14}},
-		{1 << 20, 128256, 2048, mlxc.Float32, classPlan{8192, 14}},
-		{1 << 20, 4096, 8192, mlxc.Float32, classPlan{4096, 0}}, // dhidden is larger than the logits
-		{8192, 1, 8, mlxc.Float32, classPlan{1, 1}},
-	} {
-		require.Equal(t, c.want, newInPlacePlan(c.rows, c.classes, c.width, c.dtype), "%+v", c)
 	}
 }
 

@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "f3af1d7b8ac75bd0"
+const Interface = "50136bc3ca29bf67"

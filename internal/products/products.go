@@ -9,6 +9,10 @@ type Functions[A, D any] struct {
 	Available func() bool
 	// Undefined returns an array whose elements no node computes. Each has its own memory.
 	Undefined func(d D, shape ...int) A
+	// Reuse returns an array with the elements of a, and memory for a node that overwrites them while it reads them:
+	// the memory of a if nothing else refers to a when the results are evaluated, and otherwise new memory. No other
+	// array may share the memory of a.
+	Reuse func(a A) (elements, memory A)
 	// Into returns p.Destination with the product a·b in place of its rows from p.Row on, in the same memory.
 	Into func(p Product[A]) A
 }
@@ -17,7 +21,7 @@ type Functions[A, D any] struct {
 type Product[A any] struct {
 	A, B                     A
 	TransposedA, TransposedB bool
-	// Destination has the dtype of A, or float32. No other node may use it later: they use the result.
+	// Destination has the dtype of A. No other node may use it later: they use the result.
 	Destination A
 	Row         int
 	Accumulate  bool // adds the product to the rows

@@ -70,6 +70,10 @@ void with_node(const std::weak_ptr<void>& node, const std::function<void(const m
   }
 }
 
+size_t references(const mx::array& a) {
+  return weak_node(a).use_count();
+}
+
 // A task node takes the errors of the stream after the last node of an evaluation. Without an evaluation it only orders
 // streams.
 class evaluation::task : public opaque {

@@ -103,6 +103,9 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
 // with_node calls f with the array of a node if the node still exists.
 void with_node(const std::weak_ptr<void>& node, const std::function<void(const mx::array&)>& f);
 
+// references returns how many arrays and nodes refer to the node of a, including a itself.
+size_t references(const mx::array& a);
+
 // settle makes the nodes of failed evaluations fail at every later use.
 void settle();
 

@@ -17,6 +17,7 @@
 #include "mlx/fast.h"
 #include "mlx/mlx.h"
 #include "mlx/version.h"
+#include "mlxg_evaluation.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -196,16 +197,22 @@ int type_of(mx::Dtype d) {
   return d == mx::float16 ? half_type : d == mx::bfloat16 ? bfloat_type : float_type;
 }
 
-// product computes rows [row, row + n) of a matrix: factor·a·b, plus the rows before if it accumulates. Its inputs are
-// a, b, the matrix, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its output is the
-// matrix in the same memory.
-class product : public mlxg::opaque {
+// on_cuda is a primitive that runs on CUDA streams only.
+class on_cuda : public mlxg::opaque {
  public:
-  product(mx::Stream s, const mlxg_product& p) : opaque(s, "ProductInto"), p_(p) {}
+  using opaque::opaque;
 
   void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
     throw std::runtime_error("[" + name_ + "] runs on a CUDA stream only");
   }
+};
+
+// product computes rows [row, row + n) of a matrix: factor·a·b, plus the rows before if it accumulates. Its inputs are
+// a, b, the matrix, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its output is the
+// matrix in the same memory.
+class product : public on_cuda {
+ public:
+  product(mx::Stream s, const mlxg_product& p) : on_cuda(s, "ProductInto"), p_(p) {}
 
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     outputs[0].copy_shared_buffer(inputs[2]);
@@ -303,12 +310,46 @@ class undefined : public mlxg::wrapper {
   using wrapper::wrapper;
 };
 
+// reuse has two outputs: the elements of its input, and memory for a node that overwrites them while it reads them.
+// This is the input's memory if no other node or array refers to the input when the node is evaluated. MLX's own nodes
+// also require that no other array shares the memory, which the caller guarantees here: MLX cannot tell such an array
+// from the references of earlier kernels, which the stream holds until it completes them.
+class reuse : public on_cuda {
+ public:
+  explicit reuse(std::shared_ptr<mx::Primitive> allocation)
+      : on_cuda(allocation->stream(), "Reuse"), allocation_(std::move(allocation)) {}
+
+  void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    auto& in = inputs[0];
+    outputs[0].copy_shared_buffer(in);
+    if (mlxg::references(in) == outputs.size()) {  // each output of a node refers to the inputs
+      outputs[1].copy_shared_buffer(in);
+      return;
+    }
+    std::vector<mx::array> memory{mx::array(in.shape(), in.dtype(), nullptr, {})};
+    allocation_->eval_gpu({}, memory);
+    // The new memory holds a reference to the input: while a kernel of this stream may still read the elements, a node
+    // of another stream must not overwrite them.
+    mlxg::set_foreign(outputs[1], memory[0].buffer(), 0, memory[0].flags(), [in, memory](mx::allocator::Buffer) {});
+  }
+
+ private:
+  std::shared_ptr<mx::Primitive> allocation_;
+};
+
 // Any GPU that MLX supports runs PTX for compute capability 7.5.
 constexpr const char* empty_kernel = R"(.version 6.4
 .target sm_75
 .address_size 64
 .visible .entry mlxg_undefined(.param .u64 output) { ret; }
 )";
+
+// allocation returns a node of a kernel that does nothing.
+mx::array allocation(const mx::Shape& shape, mx::Dtype dtype) {
+  return mx::fast::precompiled_cuda_kernel(
+      "mlxg_undefined", empty_kernel, {}, {shape}, {dtype}, {}, {1, 1, 1}, {1, 1, 1}, 0, std::nullopt, false,
+      *static_cast<mx::Stream*>(mlxg_stream().ctx))[0];
+}
 
 }  // namespace
 
@@ -323,16 +364,23 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
   mlxg::guard g;
   mlx_array res{};
   try {
-    auto made = mx::fast::precompiled_cuda_kernel(
-        "mlxg_undefined", empty_kernel, {}, {mx::Shape(shape, shape + n)}, {mlxg::dtype_of(dtype)}, {}, {1, 1, 1},
-        {1, 1, 1}, 0, std::nullopt, false, *static_cast<mx::Stream*>(mlxg_stream().ctx));
-    made[0].primitive_ptr() = std::make_shared<undefined>(made[0].primitive_ptr());
-    res.ctx = new mx::array(std::move(made[0]));
+    auto made = allocation(mx::Shape(shape, shape + n), mlxg::dtype_of(dtype));
+    made.primitive_ptr() = std::make_shared<undefined>(made.primitive_ptr());
+    res.ctx = new mx::array(std::move(made));
     return mlxg_end(0, res);
   } catch (std::exception& e) {
     mlx_error("%s", e.what());
     return mlxg_end(1, res);
   }
+}
+
+mlxg_results mlxg_reuse(uintptr_t a) {
+  mlxg::guard g;
+  return mlxg::with_results([&] {
+    auto& in = mlxg::array_of(a);
+    auto node = std::make_shared<reuse>(allocation(in.shape(), in.dtype()).primitive_ptr());
+    return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, {in});
+  });
 }
 
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {

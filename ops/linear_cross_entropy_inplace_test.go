@@ -1,0 +1,249 @@
+package ops
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mlxgrad/mlxgrad/internal/skip"
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+func requireProductsInPlace(t *testing.T) {
+	t.Helper()
+	if !productsInPlace().Available() {
+		skip.Missing(t, skip.CUDA, "only CUDA devices have products in place")
+	}
+}
+
+// An inPlaceCase is a linear cross-entropy with products in place, and its gradients as MLX computes them.
+type inPlaceCase struct {
+	loss    mlxc.Func // of hidden and weight
+	primals arrays
+	dloss   arrays
+	want    arrays // loss, dhidden, dweight
+}
+
+func newInPlaceCase(t *testing.T, dtype mlxc.DType, cfg CrossEntropyConfig, slice int) inPlaceCase {
+	t.Helper()
+	const rows, width, classes = 70, 40, 130
+	// Both are transposed: products need contiguous operands.
+	hidden, weight := normal(1, dtype, width, rows), normal(2, dtype, width, classes).MulScalar(0.2)
+	targets, dloss := someTargets(rows, classes), mlxc.Scalar[float32](1.5)
+	if cfg.Reduction == ReductionNone {
+		dloss = normal(3, mlxc.Float32, rows)
+	}
+	c := inPlaceCase{
+		loss: linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
+			return linearCrossEntropy(hidden, weight, targets, cfg, classPlan{slice, 1}, true)
+		}),
+		primals: arrays{hidden.Transpose(), weight.Transpose()},
+		dloss:   arrays{dloss},
+	}
+	loss, grads, err := mlxc.VJP(linearLossOf(targets, linearLossMLX(cfg)), c.primals, c.dloss)
+	require.NoError(t, err)
+	c.want = slices.Concat(loss, grads)
+	return c
+}
+
+// gradients returns the loss and the gradients. They are not evaluated.
+func (c inPlaceCase) gradients(t *testing.T, loss mlxc.Func) arrays {
+	t.Helper()
+	results, grads, err := mlxc.VJP(loss, c.primals, c.dloss)
+	require.NoError(t, err)
+	return append(results, grads...)
+}
+
+// requireWant compares a loss and gradients with MLX's.
+func (c inPlaceCase) requireWant(t *testing.T, got arrays) {
+	t.Helper()
+	for i, want := range c.want {
+		g := got[i]
+		if want.DType() == mlxc.Float32 && mlxc.TF32Enabled() {
+			want, g = want.AsType(mlxc.BFloat16), g.AsType(mlxc.BFloat16)
+		}
+		closeTo(t, want, g)
+	}
+}
+
+// Products that write to memory that exists give the same results for any number of slices, and also if the gradients
+// are evaluated one after the other.
+func TestLinearCrossEntropyInPlace(t *testing.T) {
+	requireProductsInPlace(t)
+	zero := 0
+	for _, dtype := range gradientDTypes {
+		for _, cfg := range []CrossEntropyConfig{
+			{SoftCap: 2, ZLoss: 0.01}, {Reduction: ReductionNone, LabelSmoothing: 0.1, IgnoreIndex: &zero},
+		} {
+			for _, slice := range []int{1, 50, 65, 100, 130} {
+				t.Run(fmt.Sprint(dtype, cfg.Reduction, slice), func(t *testing.T) {
+					c := newInPlaceCase(t, dtype, cfg, slice)
+					for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+						got := c.gradients(t, c.loss)
+						for _, i := range order {
+							require.NoError(t, mlxc.Eval(got[i]))
+						}
+						c.requireWant(t, got)
+					}
+					value := c.loss(c.primals)[0] // keeps no logits
+					closeTo(t, c.want[0], value)
+				})
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlace)
+
+// A backward pass overwrites the logits that the forward pass has kept. Other backward passes of the same forward pass
+// nevertheless give the right gradients, in every order of evaluation.
+func TestLinearCrossEntropyTwoBackwardPasses(t *testing.T) {
+	requireProductsInPlace(t)
+	for _, dtype := range gradientDTypes {
+		for _, slice := range []int{100, 130} {
+			c := newInPlaceCase(t, dtype, CrossEntropyConfig{}, slice)
+			// The gradient of `outer` goes through the same node as the gradient inside of it.
+			var inner arrays
+			outer := func(primals arrays) arrays {
+				loss, grads, err := mlxc.VJP(c.loss, primals, c.dloss)
+				require.NoError(t, err)
+				constant := arrays{loss[0].StopGradient(), grads[0].StopGradient(), grads[1].StopGradient()}
+				return append(loss, constant...)
+			}
+			for _, order := range [][]int{{0, 1}, {1, 0}, nil} {
+				t.Run(fmt.Sprint(dtype, slice, order), func(t *testing.T) {
+					zeros := zerosLike(c.want...)
+					results, grads, err := mlxc.VJP(outer, c.primals, append(slices.Clone(c.dloss), zeros...))
+					require.NoError(t, err)
+					inner = results[1:]
+					passes := []arrays{inner, append(arrays{results[0]}, grads...)}
+					for _, i := range order {
+						require.NoError(t, mlxc.Eval(passes[i]...))
+					}
+					require.NoError(t, mlxc.Eval(slices.Concat(passes...)...))
+					for _, got := range passes {
+						c.requireWant(t, got)
+					}
+				})
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyTwoBackwardPasses)
+
+// A second derivative is an error, although the kept logits are constants.
+func TestLinearCrossEntropyInPlaceSecondDerivative(t *testing.T) {
+	requireProductsInPlace(t)
+	for _, slice := range []int{100, 130} {
+		c := newInPlaceCase(t, mlxc.Float32, CrossEntropyConfig{}, slice)
+		for i := range 2 {
+			_, _, err := mlxc.VJP(func(primals arrays) arrays {
+				_, grads, err := mlxc.VJP(c.loss, primals, c.dloss)
+				if err != nil {
+					return arrays{mlxc.InvalidArray(err)}
+				}
+				return grads[i : i+1]
+			}, c.primals, zerosLike(c.want[1+i]))
+			require.ErrorContains(t, err, "has no gradient")
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceSecondDerivative)
+
+// The calls of a compiled function, of a checkpoint and of a recipe share nodes' primitives, and no logits.
+func TestLinearCrossEntropyInPlaceUnderTransforms(t *testing.T) {
+	requireProductsInPlace(t)
+	for _, slice := range []int{100, 130} {
+		c := newInPlaceCase(t, mlxc.Float16, CrossEntropyConfig{}, slice)
+		direct := func(t *testing.T) arrays { return c.gradients(t, c.loss) }
+		compiled := mlxc.Compile(func(primals arrays) arrays {
+			loss, grads, err := mlxc.VJP(c.loss, primals, c.dloss)
+			if err != nil {
+				return arrays{mlxc.InvalidArray(err)}
+			}
+			return append(loss, grads...)
+		})
+		for name, gradients := range map[string]func(t *testing.T) arrays{
+			"direct":     direct,
+			"checkpoint": func(t *testing.T) arrays { return c.gradients(t, mlxc.Checkpoint(c.loss)) },
+			"compiled": func(t *testing.T) arrays {
+				results, err := compiled.Call(c.primals...)
+				require.NoError(t, err)
+				return results
+			},
+			"gradient of compiled": func(t *testing.T) arrays {
+				f := mlxc.Compile(c.loss)
+				return c.gradients(t, func(primals arrays) arrays {
+					results, err := f.Call(primals...)
+					require.NoError(t, err)
+					return results
+				})
+			},
+		} {
+			t.Run(fmt.Sprint(name, slice), func(t *testing.T) {
+				first, second := gradients(t), gradients(t)
+				require.NoError(t, mlxc.Eval(second...))
+				c.requireWant(t, first)
+				c.requireWant(t, second)
+				all := slices.Concat(gradients(t), gradients(t))
+				require.NoError(t, mlxc.Eval(all...))
+				c.requireWant(t, all[:3])
+				c.requireWant(t, all[3:])
+			})
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceUnderTransforms)
+
+// The peak is little more than the logits and the results.
+func TestLinearCrossEntropyInPlaceMemory(t *testing.T) {
+	requireProductsInPlace(t)
+	const rows, width, classes = 8192, 128, 8192
+	hidden, weight := normal(1, mlxc.Float16, rows, width), normal(2, mlxc.Float16, classes, width)
+	targets := someTargets(rows, classes)
+	require.NoError(t, mlxc.Eval(hidden, weight, targets))
+	loss := linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
+		return LinearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{})
+	})
+	for range 2 { // the graphs are recorded at the first call
+		before := mlxc.ActiveMemory()
+		mlxc.ResetPeakMemory()
+		mlxc.WithScope(func() {
+			values, grads, err := mlxc.ValueAndGrad(loss, 0, 1)(arrays{hidden, weight})
+			require.NoError(t, err)
+			require.NoError(t, mlxc.Eval(append(values, grads...)...))
+		})
+		logits := rows * classes * mlxc.Float16.Size()
+		peak := mlxc.PeakMemory() - before
+		t.Logf("peak %d bytes, logits %d bytes", peak, logits)
+		require.Less(t, peak, logits*5/4)
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceMemory)
+
+// All logits and the second slice's memory fit in half of the memory that MLX's gradient takes.
+func TestNewInPlacePlan(t *testing.T) {
+	for _, c := range []struct {
+		rows, classes, width int
+		dtype                mlxc.DType
+		want                 int
+	}{
+		{4096, 32768, 2048, mlxc.Float32, 32768}, // 512 MiB
+		{4096, 128256, 4096, mlxc.BFloat16, 128256 - 5120},
+		{4096, 128256, 4096, mlxc.Float32, 128256 - 5120},
+		{16384, 128256, 2048, mlxc.Float16, 128256 - 3072},
+		{1 << 20, 4096, 8192, mlxc.Float32, 2048}, // hidden is larger than the logits
+		{8192, 1, 8, mlxc.Float32, 1},
+		{1 << 29, 1, 8, mlxc.Float32, 1},
+	} {
+		plan := newInPlacePlan(c.rows, c.classes, c.width, c.dtype)
+		require.Equal(t, classPlan{slice: c.want, kept: 1}, plan, "%+v", c)
+	}
+}
