@@ -205,9 +205,34 @@ func TestExtremes(t *testing.T) {
 	require.Zero(t, loss(in[0].MulScalar(math.NaN()), mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](-1), rows)))
 }
 
+// TestIgnoredRow requires finite gradients if the row of an ignored target holds NaN.
+func TestIgnoredRow(t *testing.T) {
+	in := operands(mlxc.Float32)
+	first := mlxc.Arange(mlxc.Int32, 0, rows, 1).EqualScalar(0)
+	in[0] = mlxc.Where(first.ExpandDims(-1), mlxc.Scalar(float32(math.NaN())), in[0])
+	in[2] = mlxc.Where(first, mlxc.Scalar[int32](-1), in[2])
+	for _, result := range results(t, divided(group(t), plain(ops.ReductionMean)), in) {
+		require.False(t, slices.ContainsFunc(result, func(v float32) bool { return v != v }))
+	}
+}
+
+// TestSmallGradients computes a gradient of weight in float16 from gradients of logits that float16 cannot hold.
+func TestSmallGradients(t *testing.T) {
+	const cotangent, size = 1e-5, 1000
+	in := arrays{
+		mlxc.Full(mlxc.Float16, mlxc.Scalar[float32](size), rows, width),
+		mlxc.Zeros(mlxc.Float16, classes, width),
+		mlxc.Zeros(mlxc.Int32, rows),
+	}
+	scaled := mlxtest.Scaled(divided(group(t), plain(ops.ReductionMean)), cotangent)
+	dweight := results(t, scaled, in)[2]
+	require.InEpsilon(t, 3*cotangent*size/classes, dweight[len(dweight)-1], 0.01)
+}
+
 // TestRanks runs the tests above in the ranks of a ring. TestRank takes long with 4 ranks.
 func TestRanks(t *testing.T) {
-	for n, tests := range map[int][]string{2: {"TestRank", "TestRankErrors", "TestExtremes"}, 4: {"TestRankErrors", "TestExtremes"}} {
+	fast := []string{"TestRankErrors", "TestExtremes", "TestIgnoredRow", "TestSmallGradients"}
+	for n, tests := range map[int][]string{2: append([]string{"TestRank"}, fast...), 4: fast} {
 		hosts, err := ranks.LocalHosts(n)
 		require.NoError(t, err)
 		var out bytes.Buffer
