@@ -110,9 +110,8 @@ func checkCrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) erro
 	return cfg.check(targets, "logits", logits, logits.Dim(-1))
 }
 
-// check returns an error if an option is invalid, or if targets does not have a valid target for each row of rows: a
-// class below `classes`, or an ignored target. Messages call the argument rows by its name.
-func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc.Array, classes int) error {
+// Check returns an error if an option is invalid.
+func (cfg CrossEntropyConfig) Check() error {
 	finiteNonNegative := func(v float32) bool { return v >= 0 && !math.IsInf(float64(v), 0) }
 	switch {
 	case cfg.Reduction < ReductionMean || cfg.Reduction > ReductionNone:
@@ -123,6 +122,15 @@ func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc
 		return fmt.Errorf("ZLoss is %v; it must be finite and not negative", cfg.ZLoss)
 	case !finiteNonNegative(cfg.SoftCap):
 		return fmt.Errorf("SoftCap is %v; it must be finite and positive, or 0 for no cap", cfg.SoftCap)
+	}
+	return nil
+}
+
+// check returns an error if an option is invalid, or if targets does not have a valid target for each row of rows: a
+// class below `classes`, or an ignored target. Messages call the argument rows by its name.
+func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc.Array, classes int) error {
+	if err := cfg.Check(); err != nil {
+		return err
 	}
 	if err := requireArray("targets", targets); err != nil {
 		return err
