@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/distributed"
 )
 
@@ -97,7 +98,8 @@ func (h Hosts) onThisMachine() ([]int, error) {
 // exist until the processes end. gpus holds, for NCCL, the CUDA device of each rank.
 //
 // A single rank gets no variables of a backend: its group has one process (see [distributed.Init]). Each rank has its
-// own TMPDIR, since MLX does not lock the libraries that it compiles there (see [mlxc.Compile]).
+// own TMPDIR, since MLX does not lock the libraries that it compiles there (see [mlxc.Compile]). For the same reason each
+// rank with a GPU has its own folder of MLX's compiled kernels. That folder stays, because compiling them takes a minute.
 func Environments(dir string, backend distributed.Backend, hosts Hosts, gpus map[int]string) ([][]string, error) {
 	text, err := json.Marshal(hosts)
 	if err != nil {
@@ -116,6 +118,9 @@ func Environments(dir string, backend distributed.Backend, hosts Hosts, gpus map
 		all[rank] = []string{"TMPDIR=" + temporary}
 		if gpu, ok := gpus[rank]; ok {
 			all[rank] = append(all[rank], "CUDA_VISIBLE_DEVICES="+gpu)
+			if cache, err := os.UserCacheDir(); err == nil && os.Getenv("MLX_PTX_CACHE_DIR") == "" {
+				all[rank] = append(all[rank], "MLX_PTX_CACHE_DIR="+filepath.Join(cache, "mlxgrad", "mlx-"+mlxc.Version(), strconv.Itoa(rank)))
+			}
 		}
 		if len(hosts) == 1 {
 			continue

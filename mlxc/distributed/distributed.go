@@ -38,8 +38,8 @@ func (b Backend) Available() bool { return core.Available(string(b)) }
 // If a peer exits, the evaluation that needs it fails, and so does every later operation of the group. Discard the
 // arrays of a failed evaluation. MLX has no timeout for a peer that runs but does not respond.
 //
-// NCCL works on GPU streams. The other backends work on CPU streams: on a GPU stream, their operations use the default
-// CPU stream.
+// NCCL works on GPU streams, and the other backends on CPU streams. On a stream of the other device, operations use the
+// default stream of their own.
 type Group struct {
 	handle     unsafe.Pointer // freed by a cleanup
 	rank, size int

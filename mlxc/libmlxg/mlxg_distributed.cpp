@@ -49,10 +49,10 @@ struct message {
   std::string error;
 };
 
-// group wraps a group of MLX. It communicates from CPU streams unless the backend is NCCL. MLX sends from sender_, a
-// stream that only the group uses, and the streams of the graph wait for it. After a failed message the group is lost:
-// MLX's ring threads have exited, and a further message would block forever. The group then sends nothing, and all
-// waiting and later operations fail.
+// group wraps a group of MLX. It communicates from GPU streams if the backend is NCCL, otherwise from CPU streams. MLX
+// sends from sender_, a stream that only the group uses, and the streams of the graph wait for it. After a failed
+// message the group is lost: MLX's ring threads have exited, and a further message would block forever. The group then
+// sends nothing, and all waiting and later operations fail.
 class group : public md::detail::GroupImpl {
  public:
   explicit group(implementation mlx)
@@ -62,8 +62,11 @@ class group : public md::detail::GroupImpl {
 
   mx::Stream communication_stream(mx::StreamOrDevice s) override {
     auto stream = mlx_->communication_stream(s);
-    bool gpu = stream.device == mx::Device::gpu && std::string(backend_) != "nccl";
-    return gpu && size() > 1 ? *static_cast<mx::Stream*>(mlxg_device_stream(0)) : stream;
+    auto device = std::string(backend_) == "nccl" ? mx::Device::gpu : mx::Device::cpu;
+    if (size() == 1 || stream.device == device) {
+      return stream;
+    }
+    return *static_cast<mx::Stream*>(mlxg_device_stream(device == mx::Device::gpu));
   }
 
   int rank() override { return mlx_->rank(); }
