@@ -94,8 +94,6 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     }
     for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
       float ys1[VEC], dys1[VEC];
-      prefetch_load<VEC>(y + next + column);
-      prefetch_load<VEC>(dy + next + column);
       columns.load(y + start, column, ys1);
       columns.load(dy + start, column, dys1);
       store_gradient(dx + start, column, columns, ys1, dys1, s);
