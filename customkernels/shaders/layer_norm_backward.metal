@@ -67,16 +67,18 @@ inline void load_moments(
   add_to_moments<VEC, ACCUMULATORS>(v, xs, g, ALIGNED ? VEC : stream.width - stream.column(v), moments);
 }
 
-// Returns the moments of a thread's elements of a row. The first vector, which sets the shifts, is apart from the loop,
-// so that a compiler keeps the moments in registers.
-template <int VEC, int ACCUMULATORS, bool ALIGNED, typename STREAM, typename HELD>
+// Returns the moments of a thread's elements of a row, and prefetches the row of dx. The first vector, which sets the
+// shifts, is apart from the loop, so that a compiler keeps the moments in registers.
+template <int VEC, int ACCUMULATORS, bool ALIGNED, typename T, typename STREAM, typename HELD>
 inline Moments<ACCUMULATORS> row_moments(
-    STREAM stream, size_t start, thread const HELD& held_w, thread HELD& held_x, thread HELD& held_dy) {
+    STREAM stream, size_t start, device T* dx, thread const HELD& held_w, thread HELD& held_x, thread HELD& held_dy) {
   Moments<ACCUMULATORS> moments = {};
   if (stream.contains(0)) {
+    prefetch_store<VEC>(dx + stream.column(0));
     load_moments<VEC, ALIGNED>(stream, start, 0, held_w, held_x, held_dy, moments);
   }
   for (int v = 1; stream.contains(v); v++) {
+    prefetch_store<VEC>(dx + stream.column(v));
     load_moments<VEC, ALIGNED>(stream, start, v, held_w, held_x, held_dy, moments);
   }
   return moments;
@@ -134,12 +136,14 @@ inline void layer_norm_rows(
     Held next_x, next_dy;
     stream.begin_row(start, is_last, held_x, held_dy, next_x, next_dy);
 
-    Moments<ACCUMULATORS> moments = row_moments<VEC, ACCUMULATORS, ALIGNED>(stream, start, held_w, held_x, held_dy);
+    Moments<ACCUMULATORS> moments =
+        row_moments<VEC, ACCUMULATORS, ALIGNED>(stream, start, dx + start, held_w, held_x, held_dy);
     const RowStatistics statistics =
         row_statistics<ACCUMULATORS>(moments, counts, eps, scratch2, scratch3, lane, simdgroup, simdgroups);
 
     for (int v = 0; stream.contains(v); v++) {
       float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
+      stream.prefetch_next(start, v);
       stream.reload(start, v, held_w, held_x, held_dy, xs, dys, g);
       input_gradient<VEC>(xs, g, statistics, dxs);
       stream.store(dx + start, v, dxs);

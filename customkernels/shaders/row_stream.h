@@ -160,6 +160,12 @@ struct RowStream {
     times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
   }
 
+  // Prefetches vector v of the next row.
+  void prefetch_next(size_t start, int v) const {
+    prefetch_load<VEC>(x + start + row_step + column(v));
+    prefetch_load<VEC>(dy + start + row_step + column(v));
+  }
+
   // Makes the next row the current one.
   void end_row(
       bool is_last,

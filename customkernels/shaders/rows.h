@@ -26,6 +26,8 @@ struct alignas(VEC * sizeof(T) < 16 ? VEC * sizeof(T) : 16) Vec {
 //   load_partial_vec    loads the vector at `column` and converts it to V; elements at and beyond `width` are zero
 //   store_partial_vec   rounds a vector to T and stores its elements below `width` at `column`
 //   load_words          copies the aligned vector at `column` to `words`
+//   prefetch_load       begins to load the vector at p, which need not be in the array, into the caches of a CPU
+//   prefetch_store      does the same for a vector that the thread will store
 #ifdef MLXG_VECTOR_CONVERSIONS
 
 template <int VEC, typename T>
@@ -61,6 +63,16 @@ inline void store_partial_vec(device T* row, size_t column, size_t width, thread
 template <int VEC, typename T, typename WORDS>
 inline void load_words(device const T* row, size_t column, thread WORDS& words) {
   mlxg::convert<VEC>(row + column, reinterpret_cast<thread T*>(words.values));
+}
+
+template <int VEC, typename T>
+inline void prefetch_load(device const T* p) {
+  mlxg::prefetch<VEC * sizeof(T), false>(p);
+}
+
+template <int VEC, typename T>
+inline void prefetch_store(device T* p) {
+  mlxg::prefetch<VEC * sizeof(T), true>(p);
 }
 
 #else
@@ -108,6 +120,12 @@ template <int VEC, typename T, typename WORDS>
 inline void load_words(device const T* row, size_t column, thread WORDS& words) {
   words = reinterpret_cast<device const WORDS*>(row)[column / VEC];
 }
+
+template <int VEC, typename T>
+inline void prefetch_load(device const T* p) {}
+
+template <int VEC, typename T>
+inline void prefetch_store(device T* p) {}
 
 #endif
 

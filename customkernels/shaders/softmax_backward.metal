@@ -22,17 +22,25 @@
 #include "rows.h"
 
 // Returns Σ y·dy over the thread's elements of a row. Its first VECS_PER_THREAD vectors are loaded into ys and dys.
+// Prefetches the row of dx.
 template <int VECS_PER_THREAD, int VEC, typename T>
 inline float row_products(
-    device const T* y, device const T* dy, Columns<VEC> columns, thread float (*ys)[VEC], thread float (*dys)[VEC]) {
+    device const T* y,
+    device const T* dy,
+    device T* dx,
+    Columns<VEC> columns,
+    thread float (*ys)[VEC],
+    thread float (*dys)[VEC]) {
   float products[VEC] = {};
   for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+    prefetch_store<VEC>(dx + columns.at(v));
     columns.load(y, columns.at(v), ys[v]);
     columns.load(dy, columns.at(v), dys[v]);
     add_products<VEC>(ys[v], dys[v], products);
   }
   for (size_t column = columns.at(VECS_PER_THREAD); column < columns.width; column += columns.stride) {
     float ys1[VEC], dys1[VEC];
+    prefetch_store<VEC>(dx + column);
     columns.load(y, column, ys1);
     columns.load(dy, column, dys1);
     add_products<VEC>(ys1, dys1, products);
@@ -75,10 +83,13 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     const size_t start = size_t(row) * width;
     float ys[VECS_PER_THREAD][VEC];
     float dys[VECS_PER_THREAD][VEC];
-    const float own = row_products<VECS_PER_THREAD>(y + start, dy + start, columns, ys, dys);
+    const float own = row_products<VECS_PER_THREAD>(y + start, dy + start, dx + start, columns, ys, dys);
+    const size_t next = start + size_t(own_rows.step) * width;
     const float s = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
 
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
+      prefetch_load<VEC>(y + next + columns.at(v));
+      prefetch_load<VEC>(dy + next + columns.at(v));
       store_gradient(dx + start, columns.at(v), columns, ys[v], dys[v], s);
     }
     for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {

@@ -115,7 +115,7 @@ func cacheKey(c *compiler, source string) string {
 	return Hash(append([]string{
 		cacheFormat, source, string(metalstd.HostHash[:]), c.path, c.version, processorName(),
 		strings.Join(c.command[1:], "\x00"),
-	}, append(c.flags(), libraries()...)...)...)
+	}, append(c.kernelFlags(source), libraries()...)...)...)
 }
 
 // obtain loads the library from the cache on disk, and compiles it first if it is missing.
@@ -164,11 +164,12 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	if err := os.WriteFile(filepath.Join(work, file), []byte(source), 0o600); err != nil {
 		return fmt.Errorf("cache of compiled kernels: %w", err)
 	}
-	if err := (&Toolchain{c}).RefuseExpanded(ctx, work, name, file, source, c.flags()); err != nil {
+	flags := c.kernelFlags(source)
+	if err := (&Toolchain{c}).RefuseExpanded(ctx, work, name, file, source, flags); err != nil {
 		return err
 	}
 	const out = "library.so"
-	if err := c.compile(ctx, work, name, file, out); err != nil {
+	if err := c.compile(ctx, work, name, file, out, flags); err != nil {
 		return err
 	}
 	if err := RefuseImports(filepath.Join(work, out), name); err != nil {

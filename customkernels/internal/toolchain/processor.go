@@ -21,3 +21,6 @@ func processorOf(cpuinfo string) string {
 	slices.Sort(lines)
 	return strings.Join(append(slices.Compact(lines), runtime.GOARCH), "\n")
 }
+
+// hasAVX512 reports whether the processor of that name has vector registers of 512 bits.
+func hasAVX512(name string) bool { return strings.Contains(name, " avx512f ") }

@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,4 +17,17 @@ func TestProcessor(t *testing.T) {
 	require.NotEqual(t, processorOf(one), processorOf("processor\t: 0\nmodel name\t: A\ncpu MHz\t\t: 2100.1\nflags\t\t: fpu\n"))
 	require.NotEqual(t, processorOf("CPU part\t: 0xd0c\n"), processorOf("CPU part\t: 0xd40\n"))
 	require.NotEqual(t, processorOf("Features\t: fp asimd\n"), processorOf("Features\t: fp asimd sve\n"))
+}
+
+func TestHasAVX512(t *testing.T) {
+	require.True(t, hasAVX512(processorOf("model name\t: A\nflags\t\t: fpu avx512f avx512dq\n")))
+	require.False(t, hasAVX512(processorOf("model name\t: A\nflags\t\t: fpu avx2 f16c\n")))
+}
+
+// Kernels of rows use vectors of 512 bits on processors that have them, kernels of tiles do not.
+func TestKernelFlags(t *testing.T) {
+	c := compilers(t)[0]
+	const wide = "-mprefer-vector-width=512"
+	require.Equal(t, hasAVX512(processorName()), slices.Contains(c.kernelFlags("mlxg::convert<16>(p, q);"), wide))
+	require.NotContains(t, c.kernelFlags("mlxg::add_product<0>(p, q);"), wide)
 }

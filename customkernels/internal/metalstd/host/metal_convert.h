@@ -18,6 +18,15 @@ constexpr int floats_per_register = 16;
 constexpr int floats_per_register = 8;
 #endif
 
+// Begins to load BYTES bytes at p, or the ownership of their cache lines. It never faults.
+template <int BYTES, bool STORE>
+MLXG_INLINE void prefetch(const void* p) {
+  constexpr int line = 64;
+  for (int at = 0; at < BYTES; at += line) {
+    __builtin_prefetch(static_cast<const char*>(p) + at, STORE);
+  }
+}
+
 template <int W>
 using floats [[gnu::vector_size(W * sizeof(float))]] = float;
 template <int W>
