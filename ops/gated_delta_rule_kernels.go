@@ -111,9 +111,9 @@ func (a *gatedDeltaArgs) launch(groups, batches int, outputs ...mlxc.Output) cus
 		Grid:        [3]int{groups * a.geometry.threads(), a.v.Dim(1), batches},
 		Threadgroup: [3]int{a.geometry.threads(), 1, 1},
 
-		// TF32 would make larger errors than float16, and the states carry errors from chunk to chunk.
-		ExactProducts: true,
-
+		// TF32 would make larger errors than float16, and the states carry errors from chunk to chunk. The gradient of the
+		// decay is a difference of large sums, so SplitProducts miss the accuracy rule.
+		Products: customkernels.FMAProducts,
 		Template: gatedDeltaTemplate{a.geometry, a.q.Dim(3), a.v.Dim(3)}.args(),
 		Outputs:  outputs,
 	}
