@@ -84,13 +84,13 @@ func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array)
 }
 
 // cudaKey returns the cache key of a launch's CUDA kernel. It covers Threadgroup, MinGroupsPerCore, ThreadgroupMemory,
-// ExactProducts, fullGroups, sameSimdgroups and the signature.
+// Products, fullGroups, sameSimdgroups and the signature.
 func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array) []byte {
 	key := make([]byte, 0, keySize)
-	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory) {
+	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory, int(l.Products)) {
 		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
 	}
-	for _, b := range []bool{l.ExactProducts, l.fullGroups(), l.sameSimdgroups()} {
+	for _, b := range []bool{l.fullGroups(), l.sameSimdgroups()} {
 		key = strconv.AppendBool(key, b)
 	}
 	return k.signature(key, l, inputs)
@@ -116,15 +116,13 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 	return cudaProgram(library, source, l, k.name), err
 }
 
-// cudaLibrary returns Metal's standard library for CUDA. Its float32 matrix products use TF32 if MLX's do and the launch
-// permits it.
+// cudaLibrary returns Metal's standard library for CUDA.
 func cudaLibrary(l Launch) (string, error) {
 	library, err := metalstd.CUDA()
-	tf32 := 0
-	if mlxc.TF32Enabled() && !l.ExactProducts {
-		tf32 = 1
-	}
-	return fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_DYNAMIC_MEMORY %d\n%s", tf32, l.ThreadgroupMemory, library), err
+	bit := map[bool]int{true: 1}
+	tf32 := l.Products == DefaultProducts && mlxc.TF32Enabled()
+	return fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n#define MLXG_DYNAMIC_MEMORY %d\n%s",
+		bit[tf32], bit[l.Products == FMAProducts], l.ThreadgroupMemory, library), err
 }
 
 // cudaSource returns the CUDA translation of a launch's Metal source.

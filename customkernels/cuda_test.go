@@ -146,8 +146,8 @@ kernel void copy(device const float* x [[buffer(0)]], device float* y [[buffer(1
 	require.EqualError(t, err, "inline.metal:4: a message")
 }
 
-// A launch with exact products has a program of its own, without TF32.
-func TestExactProductsOfCUDA(t *testing.T) {
+// Each way to multiply floats has a program of its own.
+func TestFloatProductsOfCUDA(t *testing.T) {
 	lib, err := Load(fstest.MapFS{"copy.metal": {Data: []byte(`#include <metal_stdlib>
 using namespace metal;
 kernel void copy(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
@@ -157,17 +157,20 @@ kernel void copy(device const float* x [[buffer(0)]], device float* y [[buffer(1
 	k, err := lib.Kernel("")
 	require.NoError(t, err)
 	x := mlxc.Zeros(mlxc.Float32, 64)
-	exact := Launch{
+	plain := Launch{
 		Grid: [3]int{64, 1, 1}, Threadgroup: [3]int{64, 1, 1}, Outputs: []mlxc.Output{{Shape: []int{64}, DType: mlxc.Float32}},
-		ExactProducts: true,
 	}
-	plain := exact
-	plain.ExactProducts = false
-	require.NotEqual(t, k.cudaKey(plain, []*mlxc.Array{x}), k.cudaKey(exact, []*mlxc.Array{x}))
-	text, err := k.CUDASource(exact, x)
-	require.NoError(t, err)
-	require.Contains(t, text, "#define MLXG_TF32 0\n")
-	text, err = k.CUDASource(plain, x)
-	require.NoError(t, err)
-	require.Contains(t, text, map[bool]string{false: "#define MLXG_TF32 0\n", true: "#define MLXG_TF32 1\n"}[mlxc.TF32Enabled()])
+	bit := map[bool]int{true: 1}
+	keys := map[string]bool{}
+	for products, want := range map[FloatProducts][2]int{
+		DefaultProducts: {bit[mlxc.TF32Enabled()], 0}, SplitProducts: {0, 0}, FMAProducts: {0, 1},
+	} {
+		l := plain
+		l.Products = products
+		keys[string(k.cudaKey(l, []*mlxc.Array{x}))] = true
+		text, err := k.CUDASource(l, x)
+		require.NoError(t, err)
+		require.Contains(t, text, fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n", want[0], want[1]))
+	}
+	require.Len(t, keys, 3)
 }

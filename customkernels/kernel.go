@@ -65,6 +65,19 @@ func (l *Library) Kernel(name string, options ...Option) (*Kernel, error) {
 // Name returns the function's name.
 func (k *Kernel) Name() string { return k.name }
 
+// FloatProducts selects how NVIDIA GPUs multiply float32 matrices.
+type FloatProducts int
+
+// The ways to multiply float32 matrices, by increasing time and accuracy.
+const (
+	// DefaultProducts are in TF32 if mlxc.TF32Enabled reports true, otherwise SplitProducts.
+	DefaultProducts FloatProducts = iota
+	// SplitProducts are sums of three products of TF32 parts. They are exact to 2⁻²².
+	SplitProducts
+	// FMAProducts are computed by fma, without tensor cores. They have the accuracy of float32.
+	FMAProducts
+)
+
 // Launch describes one launch of a kernel.
 type Launch struct {
 	// Grid and Threadgroup count threads along each axis, as Metal's dispatchThreads does: the last threadgroup of an
@@ -78,9 +91,8 @@ type Launch struct {
 	// ThreadgroupMemory is the size in bytes of the kernel's threadgroup variables on an NVIDIA GPU, if they exceed
 	// 48 KiB. Each variable takes a multiple of 1024 bytes. 0 leaves the size to the compiler. Other devices ignore it.
 	ThreadgroupMemory int
-	// ExactProducts makes float32 matrix products on NVIDIA GPUs exact to 2⁻²² also if TF32 is enabled (see
-	// mlxc.TF32Enabled). Other devices ignore it.
-	ExactProducts bool
+	// Products selects how NVIDIA GPUs multiply float32 matrices. Other devices ignore it.
+	Products FloatProducts
 	// Template holds the function's template arguments, by name. An argument may be omitted if the parameter's default
 	// is a type, a number or a bool.
 	Template []mlxc.TemplateArg

@@ -114,15 +114,19 @@ func (l ssmLaunches) launch(
 	file *shaderFile, kernel string, groups [3]int, outputs []mlxc.Output, inputs ...*mlxc.Array,
 ) []*mlxc.Array {
 	groups[0] *= l.threads()
+	// The states carry the errors of TF32 from chunk to chunk. Other operands of 16 bits lose as much.
+	products := customkernels.DefaultProducts
+	if l.dtype == mlxc.Float32 {
+		products = customkernels.SplitProducts
+	}
 	return l.on.launch(file.kernel(kernel), customkernels.Launch{
 		Undefined:         ssmUndefined[kernel],
 		Grid:              groups,
 		Threadgroup:       [3]int{l.threads(), 1, 1},
 		ThreadgroupMemory: l.memory,
-		// The states carry the errors of TF32 from chunk to chunk. Other operands of 16 bits lose as much.
-		ExactProducts: l.dtype == mlxc.Float32,
-		Template:      l.args(),
-		Outputs:       outputs,
+		Products:          products,
+		Template:          l.args(),
+		Outputs:           outputs,
 	}, append(inputs, l.starts, l.sizes)...)
 }
 

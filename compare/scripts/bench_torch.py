@@ -2,6 +2,7 @@
 """Times PyTorch's gradients in cases of "mlxgrad bench", and writes CSV with its columns.
 
     python3 bench_torch.py --op rmsnorm,attention --dtype float16 --shape '^8192x4096$|causal' > torch.csv
+    python3 bench_torch.py --op gated-delta-rule,ssm-scan --dtype float16,bfloat16 > fla.csv
     taskset -c 0,1 python3 bench_torch.py --device cpu --threads 2 > torch-cpu.csv
 
 Like mlxgrad bench, it makes random, contiguous inputs and cotangents in advance, in several sets that are
@@ -9,11 +10,16 @@ together larger than the caches. A repetition is about 10 ms of evaluations. On 
 for each of them, because mlxgrad bench gives each its own output. On a GPU, a delay holds the evaluations back
 until the host has submitted all of them, and attention has a line for each of PyTorch's kernels; if a kernel
 refuses the case, the line has the reason. The memory is measured on a GPU only.
+
+The lines "fla" time the Triton kernels of flash-linear-attention (package fla-core), if Python finds it. Its
+first evaluation of a case compiles and tunes kernels for up to a minute. Its kernel for ssm-scan has no groups:
+B and C are repeated for each head in advance, and x is multiplied by dt in the timed function.
 """
 
 import argparse
 import contextlib
 import csv
+import importlib.util
 import math
 import re
 import statistics
@@ -41,12 +47,14 @@ BACKENDS = {
 class Case:
     """A function f of inputs with these shapes. moved is the number of elements that the pass must at least move.
 
-    targets, if set, is the number of classes of an additional input, the targets of a loss.
+    targets, if set, is the number of classes of an additional input, the targets of a loss. deviations, if set, are
+    the standard deviations of the inputs.
     """
 
-    def __init__(self, op, name, kind, shapes, f, moved=0, flops=0, sides=("torch",), targets=None):
+    def __init__(self, op, name, kind, shapes, f, moved=0, flops=0, sides=("torch",), targets=None, deviations=None):
         self.op, self.name, self.kind, self.shapes, self.f = op, name, kind, shapes, f
         self.moved, self.flops, self.sides, self.targets = moved, flops, sides, targets
+        self.deviations = deviations or [1] * len(shapes)
 
 
 def cases(device):
@@ -75,6 +83,34 @@ def cases(device):
                    lambda q, k, v, causal=causal, grouped=h != kv: F.scaled_dot_product_attention(
                        q, k, v, is_causal=causal, enable_gqa=grouped),
                    flops=7 * 2 * b * h * pairs * d, sides=("torch",) if cpu else tuple(BACKENDS))
+    if not cpu and importlib.util.find_spec("fla"):
+        yield from fla_cases()
+
+
+def fla_cases():
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+    from fla.ops.simple_gla import chunk_simple_gla
+
+    for b, h, kv, length, d in ((1, 4, 4, 4096, 128), (1, 32, 16, 2048, 128), (8, 16, 16, 512, 64)):
+        heads = str(h) if h == kv else f"{h}/{kv}"
+        keys, values, steps = (b, length, kv, d), (b, length, h, d), (b, length, h)
+        yield Case("gated-delta-rule", f"{b}x{heads}x{length}x{d}", "step", [keys, keys, values, steps, steps],
+                   lambda *x: chunk_gated_delta_rule(*x, output_final_state=True), flops=20 * b * h * length * d * d,
+                   sides=("fla",), deviations=(1, d**-0.5, 1, 0.001, 0.3))
+    for b, length, h, p, n in ((4, 1024, 64, 64, 128), (1, 4096, 16, 64, 128)):
+        # The decays are the products of dt and A in the cases of mlxgrad bench.
+        yield Case("ssm-scan", f"{b}x{length}x{h}/1x{p}x{n}, D", "step",
+                   [(b, length, h, p), (b, length, h), (b, length, h), (b, length, h, n), (b, length, h, n), (h, 1)],
+                   ssm_scan(chunk_simple_gla), b * length * (4 * h * p + 2 * h + 4 * n), sides=("fla",),
+                   deviations=(0.1, 0.1, 0.01, 1, 1, 1))
+
+
+def ssm_scan(chunk_simple_gla):
+    def f(x, dt, decays, b, c, d):
+        y, state = chunk_simple_gla(c, b, x * dt.unsqueeze(-1), decays, scale=1, output_final_state=True)
+        return y + d * x, state
+
+    return f
 
 
 def evaluation(case, side, dtype, device):
@@ -82,14 +118,16 @@ def evaluation(case, side, dtype, device):
     size = sum(math.prod(s) for s in case.shapes) * dtype.itemsize
     sets = []
     for _ in range(max(1, min(8 if device == "cuda" else MAX_COPIES, (400 << 20) // size + 1))):
-        inputs = [torch.randn(s, device=device, dtype=dtype, requires_grad=True) for s in case.shapes]
+        inputs = [(deviation * torch.randn(s, device=device, dtype=dtype)).requires_grad_()
+                  for s, deviation in zip(case.shapes, case.deviations)]
         extra = [torch.randint(case.targets, case.shapes[0][:1], device=device)] if case.targets else []
         sets.append([inputs, extra, None, None])
     choice = sdpa_kernel(BACKENDS[side]) if side in BACKENDS else contextlib.nullcontext()
     with choice:
         for s in sets:
             y = case.f(*s[0], *s[1])
-            s[2], s[3] = (y if case.kind == "backward" else None), torch.randn_like(y)
+            outputs = y if isinstance(y, tuple) else (y,)
+            s[2], s[3] = (y if case.kind == "backward" else None), [torch.randn_like(o) for o in outputs]
 
     def evaluate(i):
         inputs, extra, y, dy = sets[i % len(sets)]

@@ -155,13 +155,13 @@ func benchSizesOf(d mlxc.Device) benchSizes {
 			{batch: 4, heads: 32, kvHeads: 8, queries: 2048, dim: 64, causal: true, sinks: true},
 		},
 		gatedDeltas: []gatedDeltaCase{
-			{batch: 1, heads: 16, length: 4096, dim: 128},
+			{batch: 1, heads: 4, length: 4096, dim: 128},
 			{batch: 1, heads: 32, keyHeads: 16, length: 2048, dim: 128},
 			{batch: 8, heads: 16, length: 512, dim: 64},
 		},
 		scans: []ssmCase{
 			{batch: 4, length: 1024, heads: 64, p: 64, n: 128, d: true},
-			{batch: 1, length: 4096, heads: 64, p: 64, n: 128, d: true},
+			{batch: 1, length: 4096, heads: 16, p: 64, n: 128, d: true},
 		},
 	}
 }

@@ -39,6 +39,10 @@ func generate(root string) (files, error) {
 	if err != nil {
 		return nil, err
 	}
+	composed, err := readCompositions(root)
+	if err != nil {
+		return nil, err
+	}
 	timings := []timing{
 		{
 			name: "speed", device: "a GPU", ratios: ratios,
@@ -50,7 +54,7 @@ func generate(root string) (files, error) {
 		},
 	}
 	for _, o := range operations {
-		if err := out.operationPage(root, o, s, timings, errs); err != nil {
+		if err := out.operationPage(root, o, s, timings, composed, errs); err != nil {
 			return nil, fmt.Errorf("page of %s: %w", o.functions[0], err)
 		}
 	}

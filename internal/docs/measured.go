@@ -79,9 +79,12 @@ type timing struct {
 }
 
 // speed writes a figure for each timing that has the operation, and counts the ratios above 1.
-func (f files) speed(out *bytes.Buffer, o operation, timings []timing) error {
+func (f files) speed(out *bytes.Buffer, o operation, timings []timing, composed []record) error {
 	out.WriteString("\n## Speed\n\n")
-	figures := 0
+	timed, err := compositions(out, o, composed)
+	if err != nil {
+		return err
+	}
 	for _, from := range timings {
 		var of []ratio
 		var commands []string
@@ -108,9 +111,9 @@ func (f files) speed(out *bytes.Buffer, o operation, timings []timing) error {
 		fmt.Fprintf(out, "%s\n\n%s\n%sOurs are faster than MLX's in %d of %d rows.\n\n",
 			picture("docs/ops", name, "MLX's time divided by ours for each case on "+from.device),
 			from.remark, strings.Join(slices.Compact(commands), ""), faster, len(of))
-		figures++
+		timed = true
 	}
-	if figures == 0 {
+	if !timed {
 		out.WriteString("The benchmarks do not time this operation. [Benchmarks](../benchmarks.md) has the others.\n")
 	} else {
 		out.WriteString("[Benchmarks](../benchmarks.md) compares all operations.\n")

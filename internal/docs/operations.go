@@ -96,7 +96,7 @@ func readSources(root string) (*sources, error) {
 }
 
 // operationPage writes the page of an operation and its figures.
-func (f files) operationPage(root string, o operation, s *sources, timings []timing, errs []record) error {
+func (f files) operationPage(root string, o operation, s *sources, timings []timing, composed, errs []record) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# %s\n\n<!-- Written by: go test ./internal/docs -run Generated -update -->\n", o.functions[0])
 	for i, name := range o.functions {
@@ -117,7 +117,7 @@ func (f files) operationPage(root string, o operation, s *sources, timings []tim
 	if err := f.accuracy(&out, o, errs); err != nil {
 		return err
 	}
-	if err := f.speed(&out, o, timings); err != nil {
+	if err := f.speed(&out, o, timings, composed); err != nil {
 		return err
 	}
 	if err := traffic(&out, root, o.functions[0]); err != nil {

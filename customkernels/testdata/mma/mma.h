@@ -129,6 +129,13 @@ inline void store_shared(shared_place at, T value) {
   *reinterpret_cast<T*>(at) = value;
 }
 
+template <int COUNT>
+inline void load_floats(float (&to)[COUNT], shared_place at) {
+  for (int i = 0; i < COUNT; i++) {
+    to[i] = reinterpret_cast<const float*>(at)[i];
+  }
+}
+
 template <bool TRANSPOSED, int COUNT>
 inline void load_matrices(unsigned (&r)[COUNT], shared_place at) {
   const unsigned lane = this_lane();

@@ -87,6 +87,17 @@ MLXG_INLINE void store_shared(shared_place at, T value) {
   }
 }
 
+// load_floats loads two or four neighboring floats, aligned to their size.
+MLXG_INLINE void load_floats(float (&to)[2], shared_place at) {
+  asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(to[0]), "=f"(to[1]) : "r"(at) : "memory");
+}
+MLXG_INLINE void load_floats(float (&to)[4], shared_place at) {
+  asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+               : "r"(at)
+               : "memory");
+}
+
 // load_matrices loads four or two matrices of 8 rows of 16 bytes from shared memory. Eight lanes give the addresses of
 // the rows of a matrix. A lane gets 4 bytes of row lane / 4 of each matrix or, if TRANSPOSED, of column lane / 4.
 template <bool TRANSPOSED>

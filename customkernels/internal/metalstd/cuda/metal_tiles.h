@@ -1,8 +1,8 @@
 // The products of shaders/tiles.h on the matrix units of an NVIDIA GPU.
 //
 // Floats are rounded to TF32, which has 11 significant bits. If MLXG_TF32 is 0, each float is split into two TF32
-// numbers, and three of the four partial products are added. The sum has all bits of a float but the last two. Narrow
-// matrices are multiplied in float without the matrix units.
+// numbers, and three of the four partial products are added. The sum has all bits of a float but the last two. If
+// MLXG_FMA is 1, and for narrow matrices, floats are multiplied by fma, without the matrix units.
 #ifndef METAL_TILES_H
 #define METAL_TILES_H
 
@@ -140,10 +140,10 @@ MLXG_INLINE unsigned tf32_error(float value) {
   return __builtin_bit_cast(unsigned, value - __builtin_bit_cast(float, tf32_of(value) & 0xffffe000u));
 }
 
-// narrow is whether floats are multiplied without mma: for matrices that are at most 16 wide, two fragments, as in MLX.
-// With so few terms or columns, the errors of single products matter.
+// by_fma is whether floats are multiplied by fma, without mma: in launches with FMAProducts, and for matrices that are
+// at most 16 wide, two fragments, as in MLX. With so few terms or columns, the errors of single products matter.
 template <int WIDTH>
-constexpr bool narrow = WIDTH <= 16;
+constexpr bool by_fma = MLXG_FMA || WIDTH <= 16;
 
 // float_terms is the left-hand operand of a product of floats with K = 8, in TF32.
 struct float_terms {
@@ -212,8 +212,9 @@ struct float_products {
   }
 };
 
-// add_products adds the sums over k < INNER of left(i, k) · right(k, j). Groups of eight terms are summed
-// separately, because the error of one running sum of 64 terms exceeds the error of cuBLAS.
+// add_products adds the sums over k < INNER of left(i, k) · right(k, j). right(k, j, to) sets to[m][n] to the element
+// at inner index k + m and the lane's column j + n. Groups of eight terms are summed separately, because the error of
+// one running sum of 64 terms exceeds the error of cuBLAS.
 template <int INNER, int ROWS, int COLUMNS, class Left, class Right>
 MLXG_INLINE void add_products(tile<ROWS, COLUMNS>& sum, Left left, Right right) {
   constexpr int LANE_ROWS = tile<ROWS, COLUMNS>::LANE_ROWS, LANE_COLUMNS = tile<ROWS, COLUMNS>::LANE_COLUMNS;
@@ -222,19 +223,26 @@ MLXG_INLINE void add_products(tile<ROWS, COLUMNS>& sum, Left left, Right right) 
   for (int first = 0; first < INNER; first += 8) {
     float eight[LANE_ROWS][LANE_COLUMNS] = {};
 #pragma unroll
-    for (int k = first; k < first + 8 && k < INNER; ++k) {
-      float row[LANE_ROWS];
+    for (int k = first; k < first + 8; k += 4) {
+      float rows[LANE_ROWS][4];
 #pragma unroll
-      for (int i = 0; i < LANE_ROWS; ++i) {
-        row[i] = left(i, k);
-      }
+      for (int i = 0; i < LANE_ROWS; ++i)
 #pragma unroll
-      for (int j = 0; j < LANE_COLUMNS; ++j) {
-        const float b = right(k, j);
-#pragma unroll
-        for (int i = 0; i < LANE_ROWS; ++i) {
-          eight[i][j] += row[i] * b;
+        for (int m = 0; m < 4; ++m) {
+          rows[i][m] = left(i, k + m);
         }
+#pragma unroll
+      for (int j = 0; j < LANE_COLUMNS; j += 2) {
+        float b[4][2];
+        right(k, j, b);
+#pragma unroll
+        for (int m = 0; m < 4; ++m)
+#pragma unroll
+          for (int i = 0; i < LANE_ROWS; ++i)
+#pragma unroll
+            for (int n = 0; n < 2; ++n) {
+              eight[i][j + n] += rows[i][m] * b[m][n];
+            }
       }
     }
 #pragma unroll
@@ -258,13 +266,23 @@ MLXG_INLINE void multiply_add_transposed(
     const operand<float, ROWS, INNER>& left,
     const panel<float, COLUMNS, INNER, STRIDE>& right,
     unsigned lane) {
-  if constexpr (narrow<INNER>) {
+  if constexpr (by_fma<INNER>) {
     add_products<INNER>(
         sum,
         [&](int i, int k) {
           return metal::simd_shuffle(left.elements[i][k / 4], (unsigned short)(lane / 4 * 4 + k % 4));
         },
-        [&](int k, int j) { return right.get(sum.column(j, lane), k); });
+        [&](int k, int j, float (&to)[4][2]) {
+#pragma unroll
+          for (int n = 0; n < 2; ++n) {
+            float terms[4];
+            load_floats(terms, right.at(sum.column(j + n, lane), k));
+#pragma unroll
+            for (int m = 0; m < 4; ++m) {
+              to[m][n] = terms[m];
+            }
+          }
+        });
     return;
   }
   // One load of four matrices: inner indices 0 to 3 and 4 to 7 of eight columns, then of the next eight columns.
@@ -305,13 +323,18 @@ MLXG_INLINE void multiply_add(
     const tile<ROWS, INNER>& left,
     const panel<float, INNER, COLUMNS, STRIDE>& right,
     unsigned lane) {
-  if constexpr (narrow<COLUMNS>) {
+  if constexpr (by_fma<COLUMNS>) {
     add_products<INNER>(
         sum,
         [&](int i, int k) {
           return metal::simd_shuffle(left.get(i, k / 8 * 2 + k % 2), (unsigned short)(lane / 4 * 4 + k % 8 / 2));
         },
-        [&](int k, int j) { return right.get(k, sum.column(j, lane)); });
+        [&](int k, int j, float (&to)[4][2]) {
+#pragma unroll
+          for (int m = 0; m < 4; ++m) {
+            load_floats(to[m], right.at(k + m, sum.column(j, lane)));
+          }
+        });
     return;
   }
   const shared_place own = right.at(lane % 4 * 2, lane / 4);
