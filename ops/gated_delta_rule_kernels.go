@@ -107,17 +107,13 @@ func (t gatedDeltaTemplate) args() []mlxc.TemplateArg {
 
 // launch describes a launch with `groups` threadgroups for each value head of each batch.
 func (a *gatedDeltaArgs) launch(groups, batches int, outputs ...mlxc.Output) customkernels.Launch {
-	// TF32 would make larger errors than float16, and the states carry errors from chunk to chunk. In float32 the gradient
-	// of the decay is a difference of large sums, so more rows miss the accuracy rule with SplitProducts.
-	products := customkernels.SplitProducts
-	if a.v.DType() == mlxc.Float32 {
-		products = customkernels.FMAProducts
-	}
 	return customkernels.Launch{
 		Grid:        [3]int{groups * a.geometry.threads(), a.v.Dim(1), batches},
 		Threadgroup: [3]int{a.geometry.threads(), 1, 1},
 
-		Products: products,
+		// TF32 would make larger errors than float16, and the states carry errors from chunk to chunk. The gradient of the
+		// decay is a difference of large sums, so more rows miss the accuracy rule with SplitProducts.
+		Products: customkernels.FMAProducts,
 		Template: gatedDeltaTemplate{a.geometry, a.q.Dim(3), a.v.Dim(3)}.args(),
 		Outputs:  outputs,
 	}

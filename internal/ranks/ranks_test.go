@@ -57,11 +57,13 @@ func TestLaunchSetsTheEnvironment(t *testing.T) {
 	nccl := func(gpus ...string) func(*ranks.Launch) {
 		return func(l *ranks.Launch) { l.Backend, l.GPUs = distributed.NCCL, gpus }
 	}
-	const variables = `echo $MLX_RANK $MLX_WORLD_SIZE $CUDA_VISIBLE_DEVICES $NCCL_HOST_IP $NCCL_SOCKET_IFNAME ${NCCL_PORT:?}`
+	t.Setenv("MLX_PTX_CACHE_DIR", "")
+	const variables = `echo $MLX_RANK $MLX_WORLD_SIZE $CUDA_VISIBLE_DEVICES $NCCL_HOST_IP $NCCL_SOCKET_IFNAME ${NCCL_PORT:?} ` +
+		`${MLX_PTX_CACHE_DIR#*/mlxgrad/}`
 	lines, err = launch(t, variables, 2, nccl("3", "GPU-5"))
 	require.NoError(t, err)
-	require.Regexp(t, `^\[0\] 0 2 3 127.0.0.1 lo \d+$`, lines[0])
-	require.Regexp(t, `^\[1\] 1 2 GPU-5 127.0.0.1 lo \d+$`, lines[1])
+	require.Regexp(t, `^\[0\] 0 2 3 127.0.0.1 lo \d+ mlx-[\d.]+/0$`, lines[0])
+	require.Regexp(t, `^\[1\] 1 2 GPU-5 127.0.0.1 lo \d+ mlx-[\d.]+/1$`, lines[1])
 	_, err = launch(t, variables, 2, nccl("0"))
 	require.ErrorContains(t, err, "2 ranks on this machine need a GPU each; it has 1")
 }
