@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "50136bc3ca29bf67"
+#define MLXG_INTERFACE "8d4183f1425c9abc"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {

@@ -49,7 +49,7 @@ func productInto(p products.Product[*Array]) *Array {
 	c := C.mlxg_product{
 		a_transposed: C.bool(p.TransposedA), b_transposed: C.bool(p.TransposedB),
 		accumulate: C.bool(p.Accumulate), scaled: C.bool(p.Factor != nil), tf32: C.bool(TF32Enabled()),
-		row: C.int(p.Row),
+		begin: C.uint64_t(p.Begin),
 	}
 	return wrap(op, C.mlxg_product_into(c, h.ptr(), h.n()), inputs...)
 }

@@ -98,7 +98,11 @@ func linearCrossEntropy(
 	hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan, inPlace bool,
 ) *mlxc.Array {
 	needsGrad := [...]bool{hidden.IsTraced(), weight.IsTraced()}
-	if !needsGrad[1] && !inPlace {
+	switch {
+	case needsGrad[1]:
+	case inPlace:
+		plan.slice = weight.Dim(0) // the second slice would take memory of dweight
+	default:
 		plan.kept = plan.keptWithoutWeight(weight.Dim(0))
 	}
 	newLoss := func(args []*mlxc.Array) linearLoss {

@@ -7,10 +7,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A cudaLoss is a linearLoss whose matrix products write to memory that exists. One matrix holds the logits of all
-// slices in turn. The forward pass computes the first slice last. The backward pass begins with these logits and
-// overwrites them by dlogits; the logits of other slices are computed again. All products use one workspace, so they
-// run one after the other, and the host need not wait between slices to bound the memory.
+// A cudaLoss is a linearLoss whose matrix products write to memory that exists. All products use one workspace, so they
+// run one after the other, and the host need not wait between slices to bound the memory. While a gradient is being
+// taken, there are at most two slices, whose logits are kept and overwritten by dlogits. The logits of the second slice
+// lie in the memory of dweight, in rows of the first slice, so the backward pass begins with the second.
 type cudaLoss struct {
 	linearLoss
 	products  products.Functions[*mlxc.Array, mlxc.DType]
@@ -30,79 +30,92 @@ func productsInPlace() products.Functions[*mlxc.Array, mlxc.DType] {
 	return products.Use[*mlxc.Array, mlxc.DType]()
 }
 
-// logitsInto computes the logits of a slice in the memory of the first array, which has at least as many columns.
-// `after` lists arrays whose nodes read that memory before.
-func (l cudaLoss) logitsInto(memory, hidden, weight *mlxc.Array, after ...*mlxc.Array) *mlxc.Array {
+// logitsInto returns the memory with the logits of a slice at its beginning. `after` lists arrays whose nodes read that
+// memory before.
+func (l cudaLoss) logitsInto(memory *mlxc.Array, s weightSlice, after ...*mlxc.Array) *mlxc.Array {
 	return l.products.Into(products.Product[*mlxc.Array]{
-		A: hidden, B: weight, TransposedB: true, Workspace: l.workspace, After: after,
-		Destination: columnsOf(memory, weight.Dim(0)),
+		A: l.hidden, B: s.weight, TransposedB: true, Workspace: l.workspace, After: after, Destination: memory,
 	})
 }
 
-// columnsOf returns a matrix of n columns in the memory of a matrix with as many rows and at least n columns.
-func columnsOf(memory *mlxc.Array, n int) *mlxc.Array {
-	rows := memory.Dim(0)
-	if n == memory.Dim(1) {
+// logitsOf returns the logits of a slice, which begin the memory.
+func (l cudaLoss) logitsOf(memory *mlxc.Array, s weightSlice) *mlxc.Array {
+	rows, n := l.classes.Dim(0), s.weight.Dim(0)
+	if n == memory.Dim(1) && rows == memory.Dim(0) {
 		return memory
 	}
 	return memory.Reshape(memory.Size()).Slice([]int{0}, []int{rows * n}, nil).Reshape(rows, n)
 }
 
-// sliceStates is linearLoss.sliceStates. It begins with the last slice, so that the logits of the first remain.
+// keptLogits returns arrays that begin with the logits of the slices. The second has the shape of weight.
+func (l cudaLoss) keptLogits() []*mlxc.Array {
+	memory := []*mlxc.Array{l.products.Undefined(l.weight.DType(), l.classes.Dim(0), l.plan.slice)}
+	all := l.classSlices()
+	if len(all) > 1 {
+		memory = append(memory, l.products.Undefined(l.weight.DType(), l.weight.Shape()...))
+	}
+	for i, s := range all {
+		memory[i] = l.logitsInto(memory[i], s)
+	}
+	return memory
+}
+
+// sliceStates is linearLoss.sliceStates.
 func (l cudaLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array) {
 	rows, classes := l.classes.Dim(0), l.weight.Dim(0)
-	if !keep {
-		l.plan.slice = min(l.plan.slice, lossSlice(rows, classes, l.weight.DType()))
-	}
-	memory := l.products.Undefined(l.weight.DType(), rows, l.plan.slice)
-	for _, s := range slices.Backward(l.classSlices()) {
-		kept = []*mlxc.Array{l.logitsInto(memory, l.hidden, s.weight, results...)}
-		results = crossEntropyLosses(l.on, kept[0], l.classes, nil, classSlice{s.begin, classes}, l.cfg)
+	addStates := func(memory *mlxc.Array, s weightSlice) {
+		results = crossEntropyLosses(l.on, l.logitsOf(memory, s), l.classes, nil, classSlice{s.begin, classes}, l.cfg)
 		states = append(states, results[1])
 	}
-	if !keep {
-		kept = nil
+	if keep {
+		kept = l.keptLogits()
+		for i, s := range l.classSlices() {
+			addStates(kept[i], s)
+		}
+		return results, states, kept
 	}
-	return results, states, kept
+	l.plan.slice = min(l.plan.slice, lossSlice(rows, classes, l.weight.DType()))
+	memory := l.products.Undefined(l.weight.DType(), rows, l.plan.slice)
+	for _, s := range l.classSlices() {
+		memory = l.logitsInto(memory, s, results...)
+		addStates(memory, s)
+	}
+	return results, states, nil
 }
 
 // gradients is linearLoss.gradients.
 func (l cudaLoss) gradients(
-	hidden, states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
+	_, states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
 ) (dhidden, dweight *mlxc.Array) {
-	dtype := l.weight.DType()
-	hidden, scaled.hidden = hidden.Contiguous(), scaled.hidden.Contiguous()
-	if l.needsGrad[0] {
-		dhidden = l.products.Undefined(dtype, l.hidden.Shape()...)
+	if len(kept) == 0 {
+		kept = l.keptLogits()
 	}
-	if l.needsGrad[1] {
-		dweight = l.products.Undefined(dtype, l.weight.Shape()...)
-	}
-	var logits, memory *mlxc.Array
-	if len(kept) > 0 {
-		logits, memory = l.products.Reuse(kept[0])
-	} else {
-		memory = l.products.Undefined(dtype, l.classes.Dim(0), l.plan.slice)
-	}
-	var last []*mlxc.Array
-	for i, s := range l.classSlices() {
-		dlogits := columnsOf(memory, s.weight.Dim(0))
-		if i > 0 || logits == nil {
-			dlogits = l.logitsInto(memory, hidden, s.weight, last...)
-			logits = dlogits
-		}
+	scaled.hidden = scaled.hidden.Contiguous()
+	var last []*mlxc.Array // products of the second slice
+	for i, s := range slices.Backward(l.classSlices()) {
+		elements, memory := l.products.Reuse(kept[i])
+		logits, dlogits := l.logitsOf(elements, s), l.logitsOf(memory, s)
 		written := crossEntropyGradientInto(
 			l.on, dlogits, logits, l.classes, states, scaled.cotangents, classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
-		p := products.Product[*mlxc.Array]{A: dlogits, Workspace: l.workspace, After: []*mlxc.Array{written}}
+		p := products.Product[*mlxc.Array]{A: dlogits, Workspace: l.workspace, After: append(last, written)}
 		last = nil
 		if l.needsGrad[0] {
-			p.B, p.Destination, p.Accumulate, p.Factor = s.weight, dhidden, i > 0, scaled.inPlace
+			p.B, p.Destination, p.Accumulate, p.Factor = s.weight, dhidden, dhidden != nil, scaled.inPlace
+			if dhidden == nil {
+				p.Destination = l.products.Undefined(l.weight.DType(), l.hidden.Shape()...)
+			}
 			dhidden = l.products.Into(p)
 			last = append(last, dhidden)
 		}
 		if l.needsGrad[1] {
 			p.B, p.Destination, p.Accumulate, p.Factor = scaled.hidden, dweight, false, scaled.dweight
-			p.TransposedA, p.Row = true, s.begin
+			p.TransposedA, p.Begin = true, s.begin*l.weight.Dim(1)
+			switch {
+			case i > 0:
+				p.Destination = memory
+			case dweight == nil:
+				p.Destination = l.products.Undefined(l.weight.DType(), l.weight.Shape()...)
+			}
 			dweight = l.products.Into(p)
 			last = append(last, dweight)
 		}

@@ -50,10 +50,10 @@ func (p classPlan) keptWithoutWeight(classes int) int {
 	return 0
 }
 
-// newInPlacePlan returns the plan of a cudaLoss. Small logits are all kept. Otherwise the other arrays must also fit in
+// newInPlacePlan returns the plan of a cudaLoss. Small logits are one slice. Otherwise the other arrays must also fit in
 // the memory of all logits, half of the memory that MLX's gradient takes: the workspace, the states of the rows and a
-// copy of hidden. A second slice has as many classes as these arrays need. Matrix products are fastest if slices are
-// multiples of 1024 classes.
+// copy of hidden. A second slice, whose logits take memory of dweight, has as many classes as these arrays need. Matrix
+// products are fastest if slices are multiples of 1024 classes.
 func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {
 	column := rows * dtype.Size()
 	if classes*column <= 512<<20 {
@@ -61,7 +61,8 @@ func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {
 	}
 	others := productWorkspace + rows*(width*dtype.Size()+128)
 	second := ceilDiv(others, column*1024) * 1024
-	return classPlan{slice: max(classes-second, ceilDiv(classes, 2)), kept: 1}
+	// rows·second elements must fit in the first slice's rows of dweight.
+	return classPlan{slice: max(classes-second, ceilDiv(classes*rows, rows+width)), kept: 1}
 }
 
 // lossSlice returns the number of classes in a slice if a cudaLoss keeps no logits.

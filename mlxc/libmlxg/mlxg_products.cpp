@@ -207,9 +207,9 @@ class on_cuda : public mlxg::opaque {
   }
 };
 
-// product computes rows [row, row + n) of a matrix: factor·a·b, plus the rows before if it accumulates. Its inputs are
-// a, b, the matrix, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its output is the
-// matrix in the same memory.
+// product computes the elements of an array from `begin` on: factor·a·b, plus the elements before if it accumulates. Its
+// inputs are a, b, the array, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its output is
+// the array in the same memory.
 class product : public on_cuda {
  public:
   product(mx::Stream s, const mlxg_product& p) : on_cuda(s, "ProductInto"), p_(p) {}
@@ -246,8 +246,8 @@ class product : public on_cuda {
   // cuBLASLt's matrices are column-major, so it computes the transpose: bᵀ·aᵀ.
   void record(session& s, const std::vector<mx::array>& inputs) {
     auto &a = inputs[0], &b = inputs[1], &into = inputs[2], &workspace = inputs[3];
-    uint64_t rows = a.shape(p_.a_transposed), columns = into.shape(1);
-    char* d = address(into) + p_.row * columns * into.itemsize();
+    uint64_t rows = a.shape(p_.a_transposed), columns = b.shape(!p_.b_transposed);
+    char* d = address(into) + p_.begin * into.itemsize();
     int compute = a.dtype() == mx::float32 && p_.tf32 ? compute_tf32 : compute_float;
     owned da(cuda().layout_free), db(cuda().layout_free), dd(cuda().layout_free), of(cuda().description_free);
     check(cuda().layout(&db.p, type_of(b.dtype()), b.shape(1), b.shape(0), b.shape(1)), "cublasLtMatrixLayoutCreate");
