@@ -224,13 +224,11 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
 	scaled := scaling{hidden: hidden}
 	switch {
+	case l.inPlace && uniform:
+		scaled.inPlace, scaled.dweight = cotangents, cotangents
+		scaled.cotangents = mlxc.Ones(mlxc.Float32, rows)
 	case dtype != mlxc.Float16:
 		scaled.cotangents = perRow(cotangents)
-	case l.inPlace && uniform:
-		// The products in place are scaled before they are rounded, so sums over rows do not overflow.
-		scaled.dweight = powerOfTwo(cotangents)
-		scaled.inPlace = scaled.dweight
-		scaled.cotangents = perRow(cotangents.Div(scaled.dweight))
 	default:
 		scaled = scaledForFloat16(perRow(cotangents), hidden)
 	}

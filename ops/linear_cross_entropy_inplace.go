@@ -49,38 +49,64 @@ func (l cudaLoss) logitsOf(memory *mlxc.Array, s weightSlice) *mlxc.Array {
 
 // keptLogits returns arrays that begin with the logits of the slices. The second has the shape of weight.
 func (l cudaLoss) keptLogits() []*mlxc.Array {
-	memory := []*mlxc.Array{l.products.Undefined(l.weight.DType(), l.classes.Dim(0), l.plan.slice)}
+	shapes := [][]int{{l.classes.Dim(0), l.plan.slice}, l.weight.Shape()}
 	all := l.classSlices()
-	if len(all) > 1 {
-		memory = append(memory, l.products.Undefined(l.weight.DType(), l.weight.Shape()...))
+	kept := make([]*mlxc.Array, len(all))
+	for i, s := range slices.Backward(all) {
+		kept[i] = l.logitsInto(l.products.Undefined(l.weight.DType(), shapes[i]...), s)
 	}
-	for i, s := range all {
-		memory[i] = l.logitsInto(memory[i], s)
-	}
-	return memory
+	return kept
 }
+
+// reduced reports whether all losses have the same cotangent. The products for the gradients are then multiplied by it.
+func (l cudaLoss) reduced() bool { return l.cfg.Reduction != ReductionNone }
 
 // sliceStates is linearLoss.sliceStates.
 func (l cudaLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array) {
-	rows, classes := l.classes.Dim(0), l.weight.Dim(0)
-	addStates := func(memory *mlxc.Array, s weightSlice) {
+	if keep {
+		kept = l.keptLogits()
+		results, states = l.keptStates(kept)
+		return results, states, kept
+	}
+	rows, classes, dtype := l.classes.Dim(0), l.weight.Dim(0), l.weight.DType()
+	l.plan.slice = min(l.plan.slice, lossSlice(rows, classes, dtype))
+	memory := l.products.Undefined(dtype, rows, l.plan.slice)
+	for _, s := range l.classSlices() {
+		memory = l.logitsInto(memory, s, results...)
 		results = crossEntropyLosses(l.on, l.logitsOf(memory, s), l.classes, nil, classSlice{s.begin, classes}, l.cfg)
 		states = append(states, results[1])
 	}
-	if keep {
-		kept = l.keptLogits()
-		for i, s := range l.classSlices() {
-			addStates(kept[i], s)
-		}
-		return results, states, kept
-	}
-	l.plan.slice = min(l.plan.slice, lossSlice(rows, classes, l.weight.DType()))
-	memory := l.products.Undefined(l.weight.DType(), rows, l.plan.slice)
-	for _, s := range l.classSlices() {
-		memory = l.logitsInto(memory, s, results...)
-		addStates(memory, s)
-	}
 	return results, states, nil
+}
+
+// keptStates returns the losses and states of the first slice, and the states of all slices. If the losses are reduced,
+// it replaces the logits of the first slice by dlogits, for cotangents of 1, and its only states are those of all
+// classes.
+func (l cudaLoss) keptStates(kept []*mlxc.Array) (results, states []*mlxc.Array) {
+	others := mlxc.Zeros(mlxc.Float32, 1)
+	for i, s := range slices.Backward(l.classSlices()) {
+		logits, slice := l.logitsOf(kept[i], s), classSlice{s.begin, l.weight.Dim(0)}
+		if i == 0 && l.reduced() {
+			results = crossEntropyLossesInPlace(l.on, logits, l.classes, others, slice, l.cfg)
+			return results, results[1:]
+		}
+		results = crossEntropyLosses(l.on, logits, l.classes, nil, slice, l.cfg)
+		others = results[1]
+		states = append(states, others)
+	}
+	return results, states
+}
+
+// dlogits returns an array that begins with dlogits of slice i, and an array after whose node they are there.
+func (l cudaLoss) dlogits(i int, kept []*mlxc.Array, states, cotangents *mlxc.Array) (memory, written *mlxc.Array) {
+	if i == 0 && l.reduced() {
+		return kept[i], states
+	}
+	s := l.classSlices()[i]
+	logits, memory := l.products.Reuse(kept[i])
+	written = crossEntropyGradientInto(l.on, l.logitsOf(memory, s), l.logitsOf(logits, s), l.classes, states, cotangents,
+		classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
+	return memory, written
 }
 
 // gradients is linearLoss.gradients.
@@ -89,33 +115,35 @@ func (l cudaLoss) gradients(
 ) (dhidden, dweight *mlxc.Array) {
 	if len(kept) == 0 {
 		kept = l.keptLogits()
+		if l.reduced() {
+			_, all := l.keptStates(kept)
+			states = all[0]
+		}
 	}
-	scaled.hidden = scaled.hidden.Contiguous()
-	var last []*mlxc.Array // products of the second slice
+	dtype, hidden := l.weight.DType(), scaled.hidden.Contiguous()
+	var last []*mlxc.Array // products of the previous slice
 	for i, s := range slices.Backward(l.classSlices()) {
-		elements, memory := l.products.Reuse(kept[i])
-		logits, dlogits := l.logitsOf(elements, s), l.logitsOf(memory, s)
-		written := crossEntropyGradientInto(
-			l.on, dlogits, logits, l.classes, states, scaled.cotangents, classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
-		p := products.Product[*mlxc.Array]{A: dlogits, Workspace: l.workspace, After: append(last, written)}
+		memory, written := l.dlogits(i, kept, states, scaled.cotangents)
+		p := products.Product[*mlxc.Array]{
+			A: l.logitsOf(memory, s), Workspace: l.workspace, After: append(last, written),
+		}
 		last = nil
 		if l.needsGrad[0] {
 			p.B, p.Destination, p.Accumulate, p.Factor = s.weight, dhidden, dhidden != nil, scaled.inPlace
 			if dhidden == nil {
-				p.Destination = l.products.Undefined(l.weight.DType(), l.hidden.Shape()...)
+				p.Destination = l.products.Undefined(dtype, l.hidden.Shape()...)
 			}
 			dhidden = l.products.Into(p)
 			last = append(last, dhidden)
 		}
 		if l.needsGrad[1] {
-			p.B, p.Destination, p.Accumulate, p.Factor = scaled.hidden, dweight, false, scaled.dweight
-			p.TransposedA, p.Begin = true, s.begin*l.weight.Dim(1)
-			switch {
-			case i > 0:
-				p.Destination = memory
-			case dweight == nil:
-				p.Destination = l.products.Undefined(l.weight.DType(), l.weight.Shape()...)
+			if i > 0 {
+				dweight = memory
+			} else if dweight == nil {
+				dweight = l.products.Undefined(dtype, l.weight.Shape()...)
 			}
+			p.B, p.Destination, p.Accumulate, p.Factor = hidden, dweight, false, scaled.dweight
+			p.TransposedA, p.Begin = true, s.begin*l.weight.Dim(1)
 			dweight = l.products.Into(p)
 			last = append(last, dweight)
 		}
