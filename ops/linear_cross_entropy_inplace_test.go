@@ -246,3 +246,38 @@ func TestNewInPlacePlan(t *testing.T) {
 		require.Equal(t, classPlan{slice: c.want, kept: 1}, plan, "%+v", c)
 	}
 }
+
+// The kernel that replaces logits by their gradient computes the same losses, states and gradients as the others, for
+// all classes and for a slice.
+func TestCrossEntropyLossesInPlace(t *testing.T) {
+	const rows, classes = 37, 2051
+	targets, ones, on := someTargets(rows, classes), mlxc.Ones(mlxc.Float32, rows), currentTarget()
+	for _, dtype := range gradientDTypes {
+		for _, cfg := range []CrossEntropyConfig{{}, {SoftCap: 2, ZLoss: 0.01, LabelSmoothing: 0.1}} {
+			for _, end := range []int{classes, 1024, 1} {
+				t.Run(fmt.Sprint(dtype, cfg, end), func(t *testing.T) {
+					logits := normal(1, dtype, rows, classes)
+					want := crossEntropyLosses(on, logits, targets, nil, allClasses(logits), cfg)
+					gradient := crossEntropyGradient(on, logits, targets, want[1], ones, allClasses(logits), cfg)
+					columns := func(a *mlxc.Array, begin, end int) *mlxc.Array {
+						return a.Slice([]int{0, begin}, []int{rows, end}, nil).Contiguous()
+					}
+					memory, others := columns(logits, 0, end), mlxc.Zeros(mlxc.Float32, 1)
+					if end < classes {
+						rest := columns(logits, end, classes)
+						others = crossEntropyLosses(on, rest, targets, nil, classSlice{end, classes}, cfg)[1]
+					}
+					memory = memory.Add(zerosLike(memory)[0]) // memory of its own
+					require.NoError(t, mlxc.Eval(memory, want[0], want[1], gradient))
+					got := crossEntropyLossesInPlace(on, memory, targets, others, classSlice{0, classes}, cfg)
+					require.NoError(t, mlxc.Eval(got...))
+					closeTo(t, want[0], got[0])
+					closeTo(t, want[1], got[1])
+					closeTo(t, columns(gradient, 0, end), memory)
+				})
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestCrossEntropyLossesInPlace)
