@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "8d4183f1425c9abc"
+const Interface = "79e794afe5bcfc0b"

@@ -15,6 +15,8 @@ type Functions[A, D any] struct {
 	Reuse func(a A) (elements, memory A)
 	// Into returns p.Destination with the product a·b in place of its elements from p.Begin on, in the same memory.
 	Into func(p Product[A]) A
+	// ScaleRows returns the rows of the matrix a times the float32 factors, rounded once, by one kernel.
+	ScaleRows func(a, factors A) A
 }
 
 // A Product describes a product of matrices. All arrays must be contiguous in row-major order.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "mlx/compile.h"
 #include "mlx/fast.h"
 #include "mlx/mlx.h"
 #include "mlx/version.h"
@@ -381,6 +382,22 @@ mlxg_results mlxg_reuse(uintptr_t a) {
     auto node = std::make_shared<reuse>(allocation(in.shape(), in.dtype()).primitive_ptr());
     return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, {in});
   });
+}
+
+mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors) {
+  mlxg::guard g;
+  mlx_array res{};
+  try {
+    auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
+    auto fused = mx::compile([s](const std::vector<mx::array>& in) -> std::vector<mx::array> {
+      return {mx::astype(mx::multiply(mx::astype(in[0], mx::float32, s), in[1], s), in[0].dtype(), s)};
+    });
+    res.ctx = new mx::array(fused({mlxg::array_of(a), mx::expand_dims(mlxg::array_of(factors), 1, s)})[0]);
+    return mlxg_end(0, res);
+  } catch (std::exception& e) {
+    mlx_error("%s", e.what());
+    return mlxg_end(1, res);
+  }
 }
 
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
