@@ -150,6 +150,7 @@ var headerTrials = map[string][]string{
 		"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal",
 		"transpose_2d.metal",
 	},
+	"cross_entropy.h":  {"cross_entropy.metal"},
 	"soft_cap.h":       {"cross_entropy.metal"},
 	"tiles.h":          attentionFiles,
 	"tile_simdgroup.h": attentionFiles,
