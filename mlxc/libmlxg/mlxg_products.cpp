@@ -208,9 +208,9 @@ class on_cuda : public mlxg::opaque {
   }
 };
 
-// product computes the elements of an array from `begin` on: factor·a·b, plus the elements before if it accumulates. Its
-// inputs are a, b, the array, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its output is
-// the array in the same memory.
+// product computes the elements of an array from `begin` on: factor·a·b, plus the elements before if it accumulates.
+// Its inputs are a, b, the array, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its
+// output is the array in the same memory.
 class product : public on_cuda {
  public:
   product(mx::Stream s, const mlxg_product& p) : on_cuda(s, "ProductInto"), p_(p) {}
