@@ -113,11 +113,11 @@ func (g *Group) AllSum(x *mlxc.Array) *mlxc.Array { return g.collect("all_sum", 
 
 // AllMax returns the elementwise maximum of the arrays that the processes pass. They must have one shape and dtype. The
 // operation has no gradient.
-func (g *Group) AllMax(x *mlxc.Array) *mlxc.Array { return g.collect("all_max", x) }
+func (g *Group) AllMax(x *mlxc.Array) *mlxc.Array { return g.collectWithoutGradient("all_max", x) }
 
 // AllMin returns the elementwise minimum of the arrays that the processes pass. They must have one shape and dtype. The
 // operation has no gradient.
-func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collect("all_min", x) }
+func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collectWithoutGradient("all_min", x) }
 
 // AllGather returns the arrays that the processes pass, concatenated along the first axis in the order of ranks. They
 // must have one shape and dtype; a scalar counts as an array of one element. The gradient flows to the process's own
@@ -187,6 +187,21 @@ func (g *Group) collect(op string, x *mlxc.Array) *mlxc.Array {
 	}
 	defer runtime.KeepAlive(g)
 	return core.Collect(g.handle, op, x)
+}
+
+// collectWithoutGradient is collect for operations whose gradients MLX 0.32.4 computes like those of a sum. Both kinds of
+// gradients are errors.
+func (g *Group) collectWithoutGradient(op string, x *mlxc.Array) *mlxc.Array {
+	if g == nil || g.size == 1 || x.Err() != nil {
+		return g.collect(op, x)
+	}
+	none := invalid(op, errors.New("the operation has no gradient"), x)
+	return mlxc.CustomFunction(
+		func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{g.collect(op, in[0])} },
+		mlxc.CustomRules{
+			VJP: func(_, _, _ []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{none} },
+			JVP: func(_, _ []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{none} },
+		})([]*mlxc.Array{x})[0]
 }
 
 func invalid(op string, err error, operands ...*mlxc.Array) *mlxc.Array {

@@ -204,6 +204,13 @@ func collectives(t *testing.T, g *distributed.Group) {
 		arrays{mlxc.Arange(mlxc.Float32, 0, float64(2*n), 1)})
 	require.NoError(t, err)
 	require.Equal(t, []float32{float32(2 * rank), float32(2*rank + 1)}, mlxtest.Read[float32](t, vjps[0]))
+	for op, f := range map[string]func(*mlxc.Array) *mlxc.Array{"all_max": g.AllMax, "all_min": g.AllMin} {
+		of := func(a arrays) arrays { return arrays{f(a[0])} }
+		_, _, err = mlxc.VJP(of, arrays{x}, arrays{x})
+		require.ErrorContains(t, err, op+" float32(2): the operation has no gradient")
+		_, _, err = mlxc.JVP(of, arrays{x}, arrays{x})
+		require.ErrorContains(t, err, "the operation has no gradient")
+	}
 	rowSums := mlxc.Vmap(func(a arrays) arrays { return arrays{g.AllSum(a[0])} }, nil, nil)(arrays{own(2)})
 	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, mlxtest.Read[float32](t, rowSums[0]))
 	c := mlxc.Compile(func(a arrays) arrays { return arrays{g.AllSum(a[0].Exp().Log()).DivScalar(float64(n))} })

@@ -95,7 +95,8 @@ func (g *Group) OnFirst(f func() error) error {
 func (g *Group) Share(n int) (begin, end int) { return n * g.rank / g.size, n * (g.rank + 1) / g.size }
 
 // WeightedMean returns the mean of the processes' values, weighted by a number such as the process's count of items.
-// The calculation is in float32. At least one weight must be positive, and none may be negative.
+// The calculation is in float32. At least one weight must be positive, and none may be negative. The value of a process
+// with the weight 0 may be NaN, such as the mean of no items.
 func (g *Group) WeightedMean(value, weight float64) (mean float64, err error) {
 	const op = "WeightedMean"
 	switch {
@@ -103,6 +104,9 @@ func (g *Group) WeightedMean(value, weight float64) (mean float64, err error) {
 		return 0, mlxc.NewError(op, errNoGroup)
 	case !(weight >= 0):
 		return 0, mlxc.NewError(op, fmt.Errorf("the weight is %v; it must not be negative", weight))
+	}
+	if weight == 0 {
+		value = 0
 	}
 	err = mlxc.WithScopeErr(func() error {
 		sums, err := mlxc.ToSlice[float32](g.AllSum(mlxc.FromSlice([]float32{float32(value * weight), float32(weight)})))

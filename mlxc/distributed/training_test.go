@@ -79,6 +79,13 @@ func agreement(t *testing.T, g *distributed.Group) {
 	require.InDelta(t, sum/weights, mean, 1e-6)
 	_, err = g.WeightedMean(1, 0)
 	require.ErrorContains(t, err, "all weights are 0")
+	value, items := 3.0, 2.0
+	if last {
+		value, items = math.NaN(), 0
+	}
+	mean, err = g.WeightedMean(value, items)
+	require.NoError(t, err)
+	require.Equal(t, 3.0, mean, "the last process has no items")
 
 	draws := mlxtest.Read[float32](t, g.AllGather(
 		mlxc.RandomUniform(g.RandomKey(mlxc.RandomKey(1)), 0, 1, mlxc.Float32, 1)))
