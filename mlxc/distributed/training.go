@@ -39,7 +39,11 @@ func (g *Group) broadcast(a *mlxc.Array) *mlxc.Array {
 			same = a.Reshape(a.Shape()...).Keep()
 			return
 		}
-		bytes := a.Reshape(a.Size()).View(mlxc.Uint8)
+		rows := a
+		if a.NDim() == 0 {
+			rows = a.Reshape(1)
+		}
+		bytes := rows.View(mlxc.Uint8) // all bytes in one axis may be too many for it
 		if g.rank != 0 {
 			bytes = mlxc.ZerosLike(bytes)
 		}
