@@ -4,6 +4,7 @@ package distributed
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"unsafe"
 
@@ -123,11 +124,16 @@ func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collectWithoutGradi
 // must have one shape and dtype; a scalar counts as an array of one element. The gradient flows to the process's own
 // part only.
 func (g *Group) AllGather(x *mlxc.Array) *mlxc.Array {
-	if x.Err() == nil && x.NDim() == 0 {
+	const op = "all_gather"
+	switch {
+	case g == nil || x.Err() != nil:
+	case x.NDim() == 0:
 		x = x.Reshape(1)
 		defer x.Free()
+	case x.Dim(0) > math.MaxInt32/g.size:
+		return invalid(op, errors.New("the result's first axis is longer than 2³¹−1"), x)
 	}
-	return g.collect("all_gather", x)
+	return g.collect(op, x)
 }
 
 // SumScatter returns this process's part of the sum of the arrays that the processes pass. The first axis is cut into

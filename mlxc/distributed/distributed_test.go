@@ -247,6 +247,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 		"floating-point":         g.AverageGradients(arrays{x, token})[0].Err(),
 		"the array is nil":       g.AllSum(nil).Err(),
 		"all_gather":             g.AllGather(nil).Err(),
+		"longer than 2³¹−1":      g.AllGather(mlxc.Zeros(mlxc.Float32, 1<<30)).Err(),
 	} {
 		require.ErrorContains(t, err, want)
 	}
