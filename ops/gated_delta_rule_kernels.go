@@ -208,7 +208,7 @@ func gatedDeltaBackward(on target, in gatedDeltaInputs, dOut, dFinal *mlxc.Array
 // sumOfGroups adds the gradients of neighboring heads that share one of `heads` heads.
 func sumOfGroups(x *mlxc.Array, heads int) *mlxc.Array {
 	shape := x.Shape()
-	if shape[1] == heads {
+	if x.Err() != nil || shape[1] == heads {
 		return x
 	}
 	return x.Reshape(shape[0], heads, shape[1]/heads, shape[2], shape[3]).Sum(2)
