@@ -147,6 +147,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, mlxtest.Read[float32](t, g.AllSum(own(2))))
 	require.Equal(t, []float32{float32(n - 1), float32(n)}, mlxtest.Read[float32](t, g.AllMax(own(2))))
 	require.Equal(t, []float32{0, 1}, mlxtest.Read[float32](t, g.AllMin(own(2))))
+	require.Equal(t, []int32{int32(n - 1)}, mlxtest.Read[int32](t, g.AllMax(mlxc.FromSlice([]int32{int32(rank)}))))
 	require.Equal(t, []float32{float32(ranks)}, mlxtest.Read[float32](t, g.AllSum(mlxc.Scalar(float32(rank)))))
 	require.Empty(t, mlxtest.Read[float32](t, g.AllSum(mlxc.Zeros(mlxc.Float32, 0, 3))))
 	for _, d := range mlxc.DTypes() {

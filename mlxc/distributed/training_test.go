@@ -27,7 +27,7 @@ func agreement(t *testing.T, g *distributed.Group) {
 		Mask:   mlxc.Scalar(float32(g.Rank())).EqualScalar(0).Reshape(1),
 	}
 	if g.Rank() == 0 {
-		own.Weight = mlxc.FromSlice(values, 2, 2).Transpose().Transpose()
+		own.Weight = mlxc.FromSlice([]float32{values[0], values[2], values[1], values[3]}, 2, 2).Transpose()
 	}
 	same, err := distributed.Broadcast(g, own)
 	require.NoError(t, err)
