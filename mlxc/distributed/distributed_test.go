@@ -223,7 +223,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 
 	// Means of several dtypes, shapes and sizes.
 	grads := arrays{
-		own(3), mlxc.Ones(mlxc.Float16, 2, 2), own(1).Sum(), mlxc.Zeros(mlxc.Float32, 0),
+		own(3), mlxc.Ones(mlxc.Float16, 2, 2).MulScalar(4e4), own(1).Sum(), mlxc.Zeros(mlxc.Float32, 0),
 		own(4).Reshape(2, 2),
 	}
 	mean := float32(ranks) / float32(n)
@@ -233,7 +233,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 		require.Equal(t, a.DType(), means[i].DType())
 	}
 	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2}, mlxtest.Read[float32](t, means[0]), 1e-6)
-	require.Equal(t, []float32{1, 1, 1, 1}, mlxtest.Read[float32](t, means[1].AsType(mlxc.Float32)))
+	require.Equal(t, []float32{4e4, 4e4, 4e4, 4e4}, mlxtest.Read[float32](t, means[1].AsType(mlxc.Float32)))
 	require.InDeltaSlice(t, []float32{mean}, mlxtest.Read[float32](t, means[2]), 1e-6)
 	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2, mean + 3}, mlxtest.Read[float32](t, means[4]), 1e-6)
 
