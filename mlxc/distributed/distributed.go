@@ -37,7 +37,9 @@ func (b Backend) Available() bool { return core.Available(string(b)) }
 // Operations may be called under [mlxc.Compile].
 //
 // If a peer exits, the evaluation that needs it fails, and so does every later operation of the group. Discard the
-// arrays of a failed evaluation. MLX has no timeout for a peer that runs but does not respond.
+// arrays of a failed evaluation. If the operand of a message fails in one process, only that process gets the error, and
+// the others receive undefined elements; [Group.AnyRank] can tell them. MLX has no timeout for a peer that runs but does
+// not respond.
 //
 // NCCL works on GPU streams, and the other backends on CPU streams. On a stream of the other device, operations use the
 // default stream of their own.
