@@ -10,9 +10,9 @@
 //	}
 //
 // [Run] compares operations at fixed inputs and returns a report. An [Op] declares one operation: its cases, the oracle
-// (its float64 reference), our function and MLX's. Run differentiates both functions at the same inputs and cotangents, measures both
-// results against the oracle, and judges ours by one accuracy rule (docs/accuracy.md). MLX's gradient is measured like
-// ours; it is not the truth. If it fails, the report says so and ours is still judged.
+// (its float64 reference), our function and MLX's. Run differentiates both functions at the same inputs and cotangents,
+// measures both results against the oracle, and judges ours by one accuracy rule (docs/accuracy.md). MLX's gradient is
+// measured like ours; it is not the truth. If it fails, the report says so and ours is still judged.
 //
 // [Sample] chooses a part of the cases that reaches every kernel; [CompileKernels] compiles kernels before a run.
 // Package suite holds the operations of this project; package bench times them.
