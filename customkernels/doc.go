@@ -41,8 +41,8 @@
 //	uint3 p [[attribute]]   a thread position: neither an input nor an output
 //
 // MLX passes inputs of eight elements or more in device memory, even if the parameter is declared constant. Apple's
-// compiler then rejects a call that passes the parameter to a helper function whose parameter is constant. Sanitize finds
-// such calls.
+// compiler then rejects a call that passes the parameter to a helper function whose parameter is constant. Sanitize
+// finds such calls.
 //
 // # Compiled kernels
 //
