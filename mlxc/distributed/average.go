@@ -2,8 +2,6 @@ package distributed
 
 import (
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -17,11 +15,6 @@ const messageBytes = 32 << 20
 // must pass lists of equal length, shapes and dtypes, floating-point or complex. Arrays of one dtype are summed
 // together, in few messages.
 //
-// With NCCL, AverageGradients starts to compute the arrays, from the last one to the first, and sends each message as
-// soon as its arrays are computed, on a stream of its own. If the arrays are in the order of a model's layers, the
-// gradients of the last layers are sent while those of the first layers are computed. Under a transform, such as
-// [mlxc.Compile], and with other backends, messages are sent when a mean is evaluated.
-//
 // If an argument is not allowed, all results are invalid arrays with the error.
 func (g *Group) AverageGradients(grads []*mlxc.Array) []*mlxc.Array {
 	means := make([]*mlxc.Array, len(grads))
@@ -31,7 +24,7 @@ func (g *Group) AverageGradients(grads []*mlxc.Array) []*mlxc.Array {
 		}
 		return means
 	}
-	for _, message := range slices.Backward(messages(grads)) { // a backward pass begins with the last layers
+	for _, message := range messages(grads) {
 		g.averageMessage(message, grads, means)
 	}
 	return means
@@ -81,10 +74,9 @@ func (g *Group) averageMessage(message []int, grads, means []*mlxc.Array) {
 			a.Free()
 		}
 	}()
-	mean := func(a *mlxc.Array) *mlxc.Array { return keep(g.sum(a)).DivScalar(float64(g.size)) }
+	mean := func(a *mlxc.Array) *mlxc.Array { return keep(g.AllSum(a)).DivScalar(float64(g.size)) }
 	if len(message) == 1 {
-		a := grads[message[0]]
-		means[message[0]] = mean(a.Reshape(a.Shape()...))
+		means[message[0]] = mean(grads[message[0]])
 		return
 	}
 	var flat []*mlxc.Array
@@ -95,37 +87,8 @@ func (g *Group) averageMessage(message []int, grads, means []*mlxc.Array) {
 		end += grads[i].Size()
 		ends = append(ends, end)
 	}
-	parts := keep(mean(mlxc.Concatenate(0, flat...))).SplitAt(0, ends[:len(ends)-1]...)
+	parts := keep(mean(keep(mlxc.Concatenate(0, flat...)))).SplitAt(0, ends[:len(ends)-1]...)
 	for k, i := range message {
 		means[i] = keep(parts[k]).Reshape(grads[i].Shape()...)
 	}
 }
-
-// sum is AllSum, and frees a. With NCCL it also starts to compute a and the sum, unless a is traced.
-func (g *Group) sum(a *mlxc.Array) *mlxc.Array {
-	defer a.Free()
-	if g.backend != NCCL || a.IsTraced() {
-		return g.AllSum(a)
-	}
-	stream, err := messageStream()
-	if err != nil {
-		return invalid("AverageGradients", err, a)
-	}
-	// Two evaluations: within one, MLX for CUDA blocks the host until the operand of a message on another stream is
-	// computed.
-	if err := mlxc.AsyncEval(a); err != nil {
-		return mlxc.InvalidArray(err)
-	}
-	var sum *mlxc.Array
-	mlxc.WithStream(stream, func() { sum = g.AllSum(a) })
-	a.Free() // without a handle, MLX writes the sum into the memory of a
-	if err := mlxc.AsyncEval(sum); err != nil {
-		sum.Free()
-		return mlxc.InvalidArray(err)
-	}
-	return sum
-}
-
-// messageStream returns the GPU stream of messages. Only NCCL uses it: the ranks of a ring exchange all messages over the
-// same sockets, so two streams would mix them up.
-var messageStream = sync.OnceValues(func() (*mlxc.Stream, error) { return mlxc.NewStream(mlxc.GPU) })

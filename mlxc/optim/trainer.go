@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
@@ -38,37 +37,17 @@ type Trainer[P, S, B any] struct {
 	MaxNorm float64
 	// Average returns the mean of each array over the processes of a data-parallel training, as
 	// distributed.Group.AverageGradients does. Its argument holds the loss, followed by the gradients. Nil means a
-	// single process. Set it before the first step. Step calls Average outside of compiled functions, so Average may
-	// evaluate arrays.
+	// single process. Set it before the first step.
 	Average func([]*mlxc.Array) []*mlxc.Array
 
 	optimizer Optimizer[P, S]
-	// A single process runs step. Others run gradient, Average and update.
-	step     *tree.Compiled[stepInput[P, S, B], stepOutput[P, S]]
-	gradient *tree.Compiled[sample[P, B], gradients[P]]
-	update   *tree.Compiled[updateInput[P, S], stepOutput[P, S]]
+	gradient  func(P, B) (*mlxc.Array, P, error)
+	compiled  *tree.Compiled[stepInput[P, S, B], stepOutput[P, S]]
 }
 
 type stepInput[P, S, B any] struct {
 	State Training[P, S]
 	Batch B
-}
-
-// sample holds the arguments of the loss.
-type sample[P, B any] struct {
-	Params P
-	Batch  B
-}
-
-// gradients holds a loss and its gradients.
-type gradients[P any] struct {
-	Loss  *mlxc.Array
-	Grads P
-}
-
-type updateInput[P, S any] struct {
-	State     Training[P, S]
-	Gradients gradients[P]
 }
 
 type stepOutput[P, S any] struct {
@@ -91,63 +70,46 @@ func NewTrainer[P, S, B any](
 		return nil, err
 	}
 	t := &Trainer[P, S, B]{State: Training[P, S]{params, state}, optimizer: optimizer}
-	gradient := func(in sample[P, B]) (gradients[P], error) {
-		value, grads, err := tree.ValueAndGrad(func(p P) *mlxc.Array { return loss(p, in.Batch) })(in.Params)
-		return gradients[P]{value, grads}, err
+	t.gradient = func(params P, batch B) (*mlxc.Array, P, error) {
+		return tree.ValueAndGrad(func(p P) *mlxc.Array { return loss(p, batch) })(params)
 	}
-	t.gradient, t.update = tree.Compile(gradient), tree.Compile(t.apply)
-	t.step = tree.Compile(func(in stepInput[P, S, B]) (out stepOutput[P, S], err error) {
-		g, err := gradient(sample[P, B]{in.State.Params, in.Batch})
-		if err != nil {
-			return out, err
-		}
-		return t.apply(updateInput[P, S]{in.State, g})
-	})
+	t.compiled = tree.Compile(t.step)
 	return t, nil
 }
 
-// apply updates the state by gradients.
-func (t *Trainer[P, S, B]) apply(in updateInput[P, S]) (out stepOutput[P, S], err error) {
-	grads := in.Gradients.Grads
+// step is the function that NewTrainer compiles and Step calls.
+func (t *Trainer[P, S, B]) step(in stepInput[P, S, B]) (out stepOutput[P, S], err error) {
+	value, grads, err := t.gradient(in.State.Params, in.Batch)
+	if err != nil {
+		return out, err
+	}
+	if t.Average != nil {
+		if value, grads, err = t.average(value, grads); err != nil {
+			return out, err
+		}
+	}
 	if t.MaxNorm != 0 {
 		if grads, _, err = ClipByGlobalNorm(grads, t.MaxNorm); err != nil {
 			return out, err
 		}
 	}
-	out.Loss = in.Gradients.Loss.AsType(precise(in.Gradients.Loss))
+	out.Loss = value.AsType(precise(value))
 	out.State.Params, out.State.Optimizer, err = t.optimizer.Update(in.State.Params, grads, in.State.Optimizer)
 	return out, err
 }
 
-// averaged is a step with Average, which runs between the compiled functions. It frees gradients and means before the
-// evaluation: a handle would keep the memory until the end of the step.
-func (t *Trainer[P, S, B]) averaged(in stepInput[P, S, B]) (out stepOutput[P, S], err error) {
-	own, err := t.gradient.Call(sample[P, B]{in.State.Params, in.Batch})
+func (t *Trainer[P, S, B]) average(value *mlxc.Array, grads P) (*mlxc.Array, P, error) {
+	arrays, err := tree.Flatten(grads)
 	if err != nil {
-		return out, err
+		return nil, grads, err
 	}
-	arrays, err := tree.Flatten(own)
-	if err != nil {
-		return out, err
+	means := t.Average(append([]*mlxc.Array{value}, arrays...))
+	if len(means) != len(arrays)+1 {
+		err := fmt.Errorf("Average returned %d arrays; it must return %d", len(means), len(arrays)+1)
+		return nil, grads, mlxc.NewError("optim.Trainer", err)
 	}
-	means := t.Average(slices.Clone(arrays))
-	if len(means) != len(arrays) {
-		err := fmt.Errorf("Average returned %d arrays; it must return %d", len(means), len(arrays))
-		return out, mlxc.NewError("optim.Trainer", err)
-	}
-	for i, a := range arrays {
-		if means[i] != a {
-			a.Free()
-		}
-	}
-	mean, err := tree.Unflatten(own, means)
-	if err != nil {
-		return out, err
-	}
-	if out, err = t.update.Call(updateInput[P, S]{in.State, mean}); err != nil {
-		return out, err
-	}
-	return out, tree.Free(mean)
+	grads, err = tree.Unflatten(grads, means[1:])
+	return means[0], grads, err
 }
 
 // Step updates State by the gradient of the batch's loss, and returns the loss before the update. It neither keeps nor
@@ -157,19 +119,15 @@ func (t *Trainer[P, S, B]) Step(batch B) (loss float64, err error) {
 	// The new state outlives the caller's scopes.
 	mlxc.OutsideScopes(func() {
 		err = mlxc.WithScopeErr(func() (err error) {
-			loss, err = t.run(batch)
+			loss, err = t.update(batch)
 			return err
 		})
 	})
 	return loss, err
 }
 
-func (t *Trainer[P, S, B]) run(batch B) (loss float64, err error) {
-	step := t.step.Call
-	if t.Average != nil {
-		step = t.averaged
-	}
-	out, err := step(stepInput[P, S, B]{t.State, batch})
+func (t *Trainer[P, S, B]) update(batch B) (loss float64, err error) {
+	out, err := t.compiled.Call(stepInput[P, S, B]{t.State, batch})
 	if err != nil {
 		return 0, err
 	}
@@ -200,9 +158,5 @@ func number(a *mlxc.Array) (float64, error) {
 	return float64(v), err
 }
 
-// Close frees the compiled functions. State stays valid. An unreachable trainer is freed without Close.
-func (t *Trainer[P, S, B]) Close() {
-	t.step.Close()
-	t.gradient.Close()
-	t.update.Close()
-}
+// Close frees the compiled step. State stays valid. An unreachable trainer is freed without Close.
+func (t *Trainer[P, S, B]) Close() { t.compiled.Close() }

@@ -104,32 +104,6 @@ func TestTrainerAveragesLossAndGradients(t *testing.T) {
 	require.InDelta(t, 1e-3, math.Sqrt(norm), 1e-6)
 }
 
-// Average may evaluate its arguments and return them.
-func TestTrainerWithAnAverageThatEvaluates(t *testing.T) {
-	withoutFusing(t)
-	optimizer := optim.AdamW[params]{LearningRate: optim.Constant(0.1)}
-	train := func(average func([]*mlxc.Array) []*mlxc.Array) (losses, state []float64) {
-		p, _ := random(rand.New(rand.NewPCG(1, 2)), mlxc.Float32)
-		trainer, err := optim.NewTrainer(p, optimizer, linearLoss)
-		require.NoError(t, err)
-		defer trainer.Close()
-		trainer.MaxNorm, trainer.Average = 0.5, average
-		for _, b := range batches(3) {
-			loss, err := trainer.Step(b)
-			require.NoError(t, err)
-			losses = append(losses, loss)
-		}
-		return losses, elements(t, trainer.State)
-	}
-	losses, state := train(nil)
-	same, sameState := train(func(a []*mlxc.Array) []*mlxc.Array {
-		require.NoError(t, mlxc.Eval(a...))
-		return a
-	})
-	require.Equal(t, losses, same)
-	require.Equal(t, state, sameState)
-}
-
 // After an error the state is the former one, and the next step continues from it.
 func TestTrainerKeepsItsStateAfterAnError(t *testing.T) {
 	withoutFusing(t)
