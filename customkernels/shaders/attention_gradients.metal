@@ -29,7 +29,13 @@ inline void add_query_gradients(
   for (int first = 0; first < BLOCK_N && first < rows; first += 8) {
     float transposed[8][BLOCK_M];
     for (int m = 0; m < BLOCK_M; m += 8) {
-      transpose_block(&ds.elements[m][first], BLOCK_N, &transposed[0][m], BLOCK_M);
+      float block[8][8];
+      for (int i = 0; i < 8; i++) {
+        for (int j = 0; j < 8; j++) {
+          block[i][j] = ds.elements[m + i][first + j];
+        }
+      }
+      transpose_block(block, &transposed[0][m], BLOCK_M);
     }
     float products[8][HEAD_DIM] = {};
     add_packed_product(products[0], HEAD_DIM, transposed, keys.elements, 8, BLOCK_M);

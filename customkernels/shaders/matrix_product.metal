@@ -61,7 +61,7 @@ inline void load_block(
         device const T* const from = matrix + (column + j + k) * rows;
         load_eight(from, row + i, column + j + k < columns ? rows : 0, is_aligned, block[k]);
       }
-      transpose_block(block[0], 8, to[i] + j, COLUMNS);
+      transpose_block(block, to[i] + j, COLUMNS);
     }
   }
 }

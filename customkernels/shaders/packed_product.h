@@ -63,15 +63,14 @@ inline void add_packed_product(
 #endif
 }
 
-// transpose_block stores the transpose of 8×8 floats. Rows are from_stride floats apart at `from`, and to_stride at
-// `to`.
-inline void transpose_block(thread const float* from, int from_stride, thread float* to, int to_stride) {
+// transpose_block stores the transpose of a block in rows that are `stride` floats apart.
+inline void transpose_block(thread const float (&block)[8][8], thread float* to, int stride) {
 #ifdef MLXG_THREAD_PRODUCTS
-  mlxg::transpose_8(from, from_stride, to, to_stride);
+  mlxg::transpose_8(block, to, stride);
 #else
   for (int i = 0; i < 8; i++) {
     for (int j = 0; j < 8; j++) {
-      to[i * to_stride + j] = from[j * from_stride + i];
+      to[i * stride + j] = block[j][i];
     }
   }
 #endif

@@ -106,36 +106,23 @@ MLXG_INLINE void add_packed_product(
   }
 }
 
-// Transposes 4×4 elements of each half of the vectors.
-MLXG_INLINE void transpose_halves(const floats<8> (&rows)[4], float* to, int stride) {
-  const floats<8> low01 = MLXG_SHUFFLE(rows[0], rows[1], 0, 8, 1, 9, 4, 12, 5, 13);
-  const floats<8> high01 = MLXG_SHUFFLE(rows[0], rows[1], 2, 10, 3, 11, 6, 14, 7, 15);
-  const floats<8> low23 = MLXG_SHUFFLE(rows[2], rows[3], 0, 8, 1, 9, 4, 12, 5, 13);
-  const floats<8> high23 = MLXG_SHUFFLE(rows[2], rows[3], 2, 10, 3, 11, 6, 14, 7, 15);
-  store_floats<8>(MLXG_SHUFFLE(low01, low23, 0, 1, 8, 9, 4, 5, 12, 13), to);
-  store_floats<8>(MLXG_SHUFFLE(low01, low23, 2, 3, 10, 11, 6, 7, 14, 15), to + stride);
-  store_floats<8>(MLXG_SHUFFLE(high01, high23, 0, 1, 8, 9, 4, 5, 12, 13), to + 2 * stride);
-  store_floats<8>(MLXG_SHUFFLE(high01, high23, 2, 3, 10, 11, 6, 7, 14, 15), to + 3 * stride);
-}
-
-// Loads four floats for each half of a vector. Compilers would copy them to the stack first.
-MLXG_INLINE floats<8> load_halves(const float* low, const float* high) {
-  using four = float[4];
-  floats<8> v;
-  __asm__("vmovups %1, %x0\n\tvinsertf128 $1, %2, %t0, %t0"
-          : "=&x"(v)
-          : "m"(*reinterpret_cast<const four*>(low)), "m"(*reinterpret_cast<const four*>(high)));
-  return v;
-}
-
 // Transposes 8×8 elements.
-MLXG_INLINE void transpose_8(const float* from, size_t from_stride, float* to, int stride) {
-  for (int c = 0; c < 8; c += 4) {
-    floats<8> rows[4];
-    for (int i = 0; i < 4; ++i) {
-      rows[i] = load_halves(from + i * from_stride + c, from + (i + 4) * from_stride + c);
+MLXG_INLINE void transpose_8(const float (*from)[8], float* to, int stride) {
+  floats<8> a[8], b[8];
+  for (int i = 0; i < 8; i += 2) {
+    const floats<8> x = load_floats<8>(from[i]), y = load_floats<8>(from[i + 1]);
+    a[i] = MLXG_SHUFFLE(x, y, 0, 8, 1, 9, 4, 12, 5, 13);
+    a[i + 1] = MLXG_SHUFFLE(x, y, 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    for (int j = 0; j < 2; ++j) {
+      b[i + 2 * j] = MLXG_SHUFFLE(a[i + j], a[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      b[i + 2 * j + 1] = MLXG_SHUFFLE(a[i + j], a[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
     }
-    transpose_halves(rows, to + c * stride, stride);
+  }
+  for (int i = 0; i < 4; ++i) {
+    store_floats<8>(MLXG_SHUFFLE(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11), to + i * stride);
+    store_floats<8>(MLXG_SHUFFLE(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15), to + (i + 4) * stride);
   }
 }
 
@@ -155,19 +142,13 @@ MLXG_INLINE void pack_columns(const T* from, size_t stride, int rows, float (*to
   }
   for (int c = 0; c < COLUMNS; c += 8) {
     for (int k = 0; k < INNER; k += 8) {
-      if constexpr (metal::is_same_v<T, float>) {
-        if (c + 8 <= rows) {
-          transpose_8(from + c * stride + k, stride, &to[k][c], COLUMNS);
-          continue;
-        }
-      }
       float block[8][8] = {};
       for (int j = 0; j < 8; ++j) {
         if (c + j < rows) {
           convert<8>(from + (c + j) * stride + k, block[j]);
         }
       }
-      transpose_8(block[0], 8, &to[k][c], COLUMNS);
+      transpose_8(block, &to[k][c], COLUMNS);
     }
   }
 }
