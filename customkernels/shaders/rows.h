@@ -28,7 +28,6 @@ struct alignas(VEC * sizeof(T) < 16 ? VEC * sizeof(T) : 16) Vec {
 //   load_words          copies the aligned vector at `column` to `words`
 //   prefetch_load       begins to load the vector at p, which need not be in the array, into the caches of a CPU
 //   prefetch_store      does the same for a vector that the thread will store
-//   fits_cache          reports whether a CPU's cache holds `bytes` beside other data until they are used
 #ifdef MLXG_VECTOR_CONVERSIONS
 
 template <int VEC, typename T>
@@ -74,10 +73,6 @@ inline void prefetch_load(device const T* p) {
 template <int VEC, typename T>
 inline void prefetch_store(device T* p) {
   mlxg::prefetch<VEC * sizeof(T), true>(p);
-}
-
-inline bool fits_cache(size_t bytes) {
-  return mlxg::fits_cache(bytes);
 }
 
 #else
@@ -131,10 +126,6 @@ inline void prefetch_load(device const T* p) {}
 
 template <int VEC, typename T>
 inline void prefetch_store(device T* p) {}
-
-inline bool fits_cache(size_t bytes) {
-  return false;
-}
 
 #endif
 

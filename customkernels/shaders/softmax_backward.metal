@@ -77,8 +77,6 @@ template <typename T, int VEC, int VECS_PER_THREAD>
   const bool is_aligned = vec_aligned<VEC>(y, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width);
   const Columns<VEC> columns = row_columns<VEC>(thread_index, threads, width, is_aligned);
 
-  // The current rows of y, dy and dx and the next ones of y and dy.
-  const bool prefetches_all = fits_cache(5 * size_t(width) * sizeof(T));
   uint buffer = 0;
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
@@ -96,10 +94,6 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     }
     for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
       float ys1[VEC], dys1[VEC];
-      if (prefetches_all) {
-        prefetch_load<VEC>(y + next + column);
-        prefetch_load<VEC>(dy + next + column);
-      }
       columns.load(y + start, column, ys1);
       columns.load(dy + start, column, dys1);
       store_gradient(dx + start, column, columns, ys1, dys1, s);

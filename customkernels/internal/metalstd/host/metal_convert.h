@@ -10,8 +10,6 @@
 #if defined(__F16C__) && !defined(MLXG_CHECKED)
 #define MLXG_VECTOR_CONVERSIONS
 
-#include <cpuid.h>
-
 namespace mlxg {
 
 #ifdef __AVX512F__
@@ -27,29 +25,6 @@ MLXG_INLINE void prefetch(const void* p) {
   for (int at = 0; at < BYTES; at += line) {
     __builtin_prefetch(static_cast<const char*>(p) + at, STORE);
   }
-}
-
-// Returns the bytes of the second-level cache, or 0 if they are unknown. Intel's processors describe the cache in leaf
-// 4, AMD's in leaf 0x8000001d, in the same form.
-inline size_t second_level_cache() {
-  const unsigned leaves[] = {4, 0x8000001d};
-  for (unsigned leaf : leaves) {
-    unsigned a, b, c, d;
-    if (__get_cpuid_count(leaf, 2, &a, &b, &c, &d) && (a >> 5 & 7) == 2) {
-      return size_t((b >> 22) + 1) * ((b >> 12 & 1023) + 1) * ((b & 4095) + 1) * (c + 1);
-    }
-  }
-  return 0;
-}
-
-namespace {
-template <int = 0>
-const size_t cache_bytes = second_level_cache();
-}
-
-// Reports whether `bytes` are at most half of the second-level cache.
-MLXG_INLINE bool fits_cache(size_t bytes) {
-  return bytes <= cache_bytes<> / 2;
 }
 
 template <int W>
