@@ -6,7 +6,7 @@
 // Device traffic in floats for each step and value head, with D = HEAD_DIM, DV = VALUE_DIM and C = CHUNK:
 //
 //   gated_delta_state_gradients  DV + 2·D·DV / C written; 3·D + C for each block of columns, 3·DV + 3·D·DV / C read
-//   gated_delta_gradients        2·D + 2·DV + 2·C written; 8·D + 10·DV + 7·C + 3·D·DV / C read
+//   gated_delta_gradients        2·D + 2·DV + 2·C written; 8·D + 10·DV + 6·C + 3·D·DV / C read
 
 #include "gated_delta.h"
 
