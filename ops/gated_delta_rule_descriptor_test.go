@@ -69,7 +69,7 @@ func gatedDeltaTraffic() []trafficCase {
 			compulsory = 2*arrays + 2*heads*arrays + chunks*(9*chunk+4*square+6*rows+2*state)
 			issued = chunks * (blocks*(square+threads) + 4*rows + // dR and dV
 				4*rows + 2*decays + 3*square - chunk + // dP, dA and M
-				blocks*(3*rows+4*threads+5*square) + 3*state + 13*rows + // dq and dk
+				blocks*(3*rows+4*threads+5*square) + 3*state + 12*rows + // dq and dk
 				2*state + 3*chunk)
 		}
 		return compulsory * float, (issued - compulsory) * float

@@ -30,8 +30,8 @@
 //   d log α_t = Σ_{s ≥ t} e^{b_s} (scale · q_s·(S dO_s) − β_s k_s·(S dR_s)) + Σ_{s ≥ t > j} M_sj
 //             + Σ_{j < t} k_j·y_j + e^{b_C} ⟨S, dS_C⟩
 //
-// M_tj is the derivative with respect to b_t − b_j. Summing q·dq, k·x and k·z over the steps from t on would give the same
-// number with a larger error, because M_tj is part of row t and of column j and cancels if both are in the sum.
+// M_tj is the derivative with respect to b_t − b_j. Summing q·dq, k·x and k·z over the steps from t on would give the
+// same number with a larger error, because M_tj is part of row t and of column j and cancels if both are in the sum.
 //
 // Kernels:
 //

@@ -6,7 +6,7 @@
 // Device traffic in floats for each step and value head, with D = HEAD_DIM, DV = VALUE_DIM and C = CHUNK:
 //
 //   gated_delta_state_gradients  DV + 2·D·DV / C written; 3·D + C for each block of columns, 3·DV + 3·D·DV / C read
-//   gated_delta_gradients        2·D + 2·DV + 2·C written; 8·D + 10·DV + 6·C + 3·D·DV / C read
+//   gated_delta_gradients        2·D + 2·DV + 2·C written; 7·D + 10·DV + 6·C + 3·D·DV / C read
 
 #include "gated_delta.h"
 
@@ -99,6 +99,7 @@ inline void write_update_gradients(
 }
 
 // A PairSums holds M in threadgroup memory, below the diagonal, and sums it over the pairs of steps around each step.
+// It has the rows and columns of the chunk's steps.
 template <int CHUNK>
 struct PairSums {
   static constexpr constant int PITCH = CHUNK + 1;  // rows and columns without bank conflicts
@@ -117,7 +118,7 @@ struct PairSums {
       for (int j = 0; j < products.LANE_COLUMNS; j++) {
         const int t = block.first_row + products.row(i, block.team.lane);
         const int earlier = products.column(j, block.team.lane);
-        if (earlier < t) {
+        if (earlier < t && t < block.range.steps) {
           const float value = factor * (products.get(i, j) * square[t * CHUNK + earlier]);
           pairs[t * PITCH + earlier] = FIRST ? value : pairs[t * PITCH + earlier] + value;
         }
@@ -127,8 +128,8 @@ struct PairSums {
 
   // sum_rows replaces element t of row s, t ≤ s, by the sum of M_sj over j < t.
   template <typename TEAM>
-  static void sum_rows(threadgroup float* pairs, TEAM team) {
-    for (int s = team.index(); s < CHUNK; s += TEAM::THREADS) {
+  static void sum_rows(threadgroup float* pairs, int steps, TEAM team) {
+    for (int s = team.index(); s < steps; s += TEAM::THREADS) {
       float sum = 0;
       for (int t = 0; t < s; t++) {
         const float value = pairs[s * PITCH + t];
@@ -141,10 +142,10 @@ struct PairSums {
 
   // sum_columns writes the sums over the rows s ≥ t of element t.
   template <typename TEAM>
-  static void sum_columns(threadgroup const float* pairs, threadgroup float* sums, TEAM team) {
-    for (int t = team.index(); t < CHUNK; t += TEAM::THREADS) {
+  static void sum_columns(threadgroup const float* pairs, threadgroup float* sums, int steps, TEAM team) {
+    for (int t = team.index(); t < steps; t += TEAM::THREADS) {
       float sum = 0;
-      for (int s = CHUNK - 1; s >= t; s--) {
+      for (int s = steps - 1; s >= t; s--) {
         sum += pairs[s * PITCH + t];
       }
       sums[t] = sum;
@@ -360,7 +361,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
   write_score_gradients<VALUE_DIM, VALUE_BLOCK, CHUNK>(
       block, steps, scores, key_scores, updates, d_o, d_r, scalars[0], d_scores, pairs, diagonal, memory);
   Block::TEAM::synchronize();
-  PairSums<CHUNK>::sum_rows(pairs, block.team);
+  PairSums<CHUNK>::sum_rows(pairs, block.range.steps, block.team);
   for (int column = 0; column < HEAD_DIM; column += HEAD_BLOCK) {
     write_head_gradients<VALUE_DIM, HEAD_DIM, HEAD_BLOCK, VALUE_BLOCK, CHUNK>(
         block, column, q, k, steps, updates, states, d_states, d_o, d_r, d_scores, dq, dk, diagonal, sums, memory);
@@ -378,7 +379,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
       d_beta[block.value_row() + t] = sums.betas[i];
     }
   }
-  PairSums<CHUNK>::sum_columns(pairs, of_pairs, block.team);
+  PairSums<CHUNK>::sum_columns(pairs, of_pairs, block.range.steps, block.team);
   Block::TEAM::synchronize();
   if (block.team.index() == 0) {
     float product = 0;
@@ -386,7 +387,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
       product += of_threads[i];
     }
     write_decay_gradients(
-        of_rows, of_pairs, of_states, product * block.field(steps, STEP_FROM_START)[CHUNK - 1], log_decay + block.value_row(),
-        d_log_decay + block.value_row(), block.range.steps);
+        of_rows, of_pairs, of_states, product * block.field(steps, STEP_FROM_START)[CHUNK - 1],
+        log_decay + block.value_row(), d_log_decay + block.value_row(), block.range.steps);
   }
 }
