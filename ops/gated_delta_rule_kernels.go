@@ -111,9 +111,8 @@ func (a *gatedDeltaArgs) launch(groups, batches int, outputs ...mlxc.Output) cus
 		Grid:        [3]int{groups * a.geometry.threads(), a.v.Dim(1), batches},
 		Threadgroup: [3]int{a.geometry.threads(), 1, 1},
 
-		// TF32 would make larger errors than float16, and the states carry errors from chunk to chunk. The gradient of the
-		// decay is a difference of large sums, so more rows miss the accuracy rule with SplitProducts.
-		Products: customkernels.FMAProducts,
+		// TF32 would make larger errors than float16.
+		Products: customkernels.SplitProducts,
 		Template: gatedDeltaTemplate{a.geometry, a.q.Dim(3), a.v.Dim(3)}.args(),
 		Outputs:  outputs,
 	}
@@ -147,6 +146,7 @@ func (a *gatedDeltaArgs) computeStates() {
 		a.q, a.k, a.logDecay, a.beta, a.starts, a.sizes, a.scalars)
 	a.steps, a.scores, a.inverse, a.keys, a.keyScores = of[0], of[1], of[2], of[3], of[4]
 	l = a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim), floats(a.stateShape()...))
+	l.Products = customkernels.FMAProducts // the states carry errors from chunk to chunk
 	l.Undefined = a.undefined("updates", "states")
 	of = a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_states"), l,
 		a.k, a.v, a.steps, a.inverse, a.keys, a.initial, a.starts, a.sizes)
