@@ -38,13 +38,20 @@ func (l cudaLoss) logitsInto(memory *mlxc.Array, s weightSlice, after ...*mlxc.A
 	})
 }
 
-// logitsOf returns the logits of a slice, which begin the memory.
+// logitsOf returns the logits of a slice, which begin the memory. They have less than 2³¹ elements or are all of it.
 func (l cudaLoss) logitsOf(memory *mlxc.Array, s weightSlice) *mlxc.Array {
-	rows, n := l.classes.Dim(0), s.weight.Dim(0)
-	if n == memory.Dim(1) && rows == memory.Dim(0) {
+	return matrixAtBeginning(memory, l.classes.Dim(0), s.weight.Dim(0))
+}
+
+// matrixAtBeginning returns the matrix of a shape whose elements are the first of another matrix.
+func matrixAtBeginning(memory *mlxc.Array, rows, columns int) *mlxc.Array {
+	width := memory.Dim(1)
+	if rows == memory.Dim(0) && columns == width {
 		return memory
 	}
-	return memory.Reshape(memory.Size()).Slice([]int{0}, []int{rows * n}, nil).Reshape(rows, n)
+	used := ceilDiv(rows*columns, width) // all rows may have more elements than an axis can have
+	return memory.Slice([]int{0, 0}, []int{used, width}, nil).Reshape(used*width).
+		Slice([]int{0}, []int{rows * columns}, nil).Reshape(rows, columns)
 }
 
 // keptLogits returns arrays that begin with the logits of the slices. The second has the shape of weight.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -227,6 +228,23 @@ func TestLinearCrossEntropyInPlaceMemory(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceMemory)
 
+// The memory may have more rows than the matrix, or fewer, and more elements than fit in an axis.
+func TestMatrixAtBeginning(t *testing.T) {
+	memory := mlxc.Arange(mlxc.Float32, 0, 15, 1).Reshape(3, 5)
+	for rows := 1; rows <= 6; rows++ {
+		for columns := 1; rows*columns <= 15; columns++ {
+			matrix := matrixAtBeginning(memory, rows, columns)
+			require.Equal(t, []int{rows, columns}, matrix.Shape())
+			require.Equal(t, mlxtest.Floats(t, memory)[:rows*columns], mlxtest.Floats(t, matrix))
+		}
+	}
+	for _, c := range [][4]int{{1 << 15, 128256, 1 << 15, 5120}, {1 << 20, 4096, 1 << 15, 128256 - 65536}} {
+		large := matrixAtBeginning(mlxc.Zeros(mlxc.Float16, c[0], c[1]), c[2], c[3])
+		require.NoError(t, large.Err())
+		require.Equal(t, c[2:], large.Shape())
+	}
+}
+
 // All logits and the second slice's memory fit in half of the memory that MLX's gradient takes.
 func TestNewInPlacePlan(t *testing.T) {
 	for _, c := range []struct {
@@ -239,11 +257,21 @@ func TestNewInPlacePlan(t *testing.T) {
 		{4096, 128256, 4096, mlxc.Float32, 128256 - 5120},
 		{16384, 128256, 2048, mlxc.Float16, 128256 - 3072},
 		{1 << 20, 4096, 8192, mlxc.Float32, 4065}, // hidden is larger than the logits
+		{1 << 17, 1 << 18, 1 << 14, mlxc.Float16, 1<<18 - 16383}, // a larger second slice would have 2³¹ elements
 		{8192, 1, 8, mlxc.Float32, 1},
 		{1 << 29, 1, 8, mlxc.Float32, 1},
 	} {
 		plan := newInPlacePlan(c.rows, c.classes, c.width, c.dtype)
 		require.Equal(t, classPlan{slice: c.want, kept: 1}, plan, "%+v", c)
+		memory := mlxc.Zeros(c.dtype, c.classes, c.width) // of dweight
+		if second := c.classes - plan.slice; second > 0 {
+			require.LessOrEqual(t, c.rows*second, plan.slice*c.width, "%+v", c)
+			require.NoError(t, matrixAtBeginning(memory, c.rows, second).Err(), "%+v", c)
+		}
+		slice := min(plan.slice, lossSlice(c.rows, c.classes, c.dtype)) // without a gradient
+		if last := c.classes % slice; last > 0 {
+			require.NoError(t, matrixAtBeginning(mlxc.Zeros(c.dtype, c.rows, slice), c.rows, last).Err(), "%+v", c)
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ template <
       write_row(score, target, sums, losses, states, row, options);
     }
     const RowGradient gradient = row_gradient(1, sums.maximum, sums.exp_sum, target, options);
-    block.write_gradients_backward(gradient, x, dx, columns, is_aligned, options);
+    block.write_gradients_backward(gradient, x, dx, own_rows.step * long(options.width), columns, is_aligned, options);
   }
 }
 
@@ -109,5 +109,6 @@ template <
   const size_t first = group.x * block_size + Block::first_column(thread_index);
   const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);
   write_gradients<Block, VEC>(
-      logits, targets, states, cotangents, (device T*)destination, rows, options, columns, group, groups, lane);
+      logits, targets, states, cotangents, (device T*)destination, rows, options, columns,
+      group_rows(group.y, groups.y, rows, threads.x), lane);
 }
