@@ -46,7 +46,7 @@ func (l cudaLoss) logitsOf(memory *mlxc.Array, s weightSlice) *mlxc.Array {
 // matrixAtBeginning returns the matrix of a shape whose elements are the first of another matrix.
 func matrixAtBeginning(memory *mlxc.Array, rows, columns int) *mlxc.Array {
 	width := memory.Dim(1)
-	if rows == memory.Dim(0) && columns == width {
+	if memory.Err() != nil || rows == memory.Dim(0) && columns == width {
 		return memory
 	}
 	used := ceilDiv(rows*columns, width) // all rows may have more elements than an axis can have
