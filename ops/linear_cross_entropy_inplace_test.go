@@ -23,6 +23,9 @@ func requireProductsInPlace(t *testing.T) {
 // An inPlaceCase is a linear cross-entropy with products in place, and its gradients as MLX computes them.
 type inPlaceCase struct {
 	loss    mlxc.Func // of hidden and weight
+	cfg     CrossEntropyConfig
+	slice   int
+	targets *mlxc.Array
 	primals arrays
 	dloss   arrays
 	want    arrays // loss, dhidden, dweight
@@ -41,6 +44,9 @@ func newInPlaceCase(t *testing.T, dtype mlxc.DType, cfg CrossEntropyConfig, slic
 		loss: linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
 			return linearCrossEntropy(hidden, weight, targets, cfg, classPlan{slice, 1}, true)
 		}),
+		cfg:     cfg,
+		slice:   slice,
+		targets: targets,
 		primals: arrays{hidden.Transpose(), weight.Transpose()},
 		dloss:   arrays{dloss},
 	}
@@ -97,6 +103,26 @@ func TestLinearCrossEntropyInPlace(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlace)
+
+// A backward pass computes the logits if the forward pass kept none.
+func TestLinearCrossEntropyInPlaceKeepsNone(t *testing.T) {
+	useProductsInPlace(t)
+	for _, reduction := range []Reduction{ReductionMean, ReductionNone} {
+		for _, slice := range []int{100, 130} {
+			c := newInPlaceCase(t, mlxc.BFloat16, CrossEntropyConfig{Reduction: reduction}, slice)
+			loss := linearLoss{
+				on: currentTarget(), cfg: c.cfg, plan: classPlan{c.slice, 1}, inPlace: true, needsGrad: [2]bool{true, true},
+				hidden: c.primals[0], weight: c.primals[1], classes: c.cfg.classes(c.targets, c.primals[1].Dim(0)),
+			}
+			outputs := loss.forward(c.targets, false)
+			require.Len(t, outputs, 2)
+			dhidden, dweight := loss.backward(c.dloss[0], outputs)
+			c.requireWant(t, arrays{outputs[0], dhidden, dweight})
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceKeepsNone)
 
 // A backward pass overwrites the logits that the forward pass has kept. Other backward passes of the same forward pass
 // nevertheless give the right gradients, in every order of evaluation.
@@ -256,7 +282,7 @@ func TestNewInPlacePlan(t *testing.T) {
 		{4096, 128256, 4096, mlxc.BFloat16, 128256 - 5120},
 		{4096, 128256, 4096, mlxc.Float32, 128256 - 5120},
 		{16384, 128256, 2048, mlxc.Float16, 128256 - 3072},
-		{1 << 20, 4096, 8192, mlxc.Float32, 4065}, // hidden is larger than the logits
+		{1 << 20, 4096, 8192, mlxc.Float32, 4065},                // hidden is larger than the logits
 		{1 << 17, 1 << 18, 1 << 14, mlxc.Float16, 1<<18 - 16383}, // a larger second slice would have 2³¹ elements
 		{8192, 1, 8, mlxc.Float32, 1},
 		{1 << 29, 1, 8, mlxc.Float32, 1},
