@@ -25,9 +25,9 @@ import (
 // accumulated in the order of the slices: in float32, except for the two slices of a CUDA device.
 //
 // In float16, cotangents and, if needed, hidden are scaled before the products and the gradients are scaled back
-// afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before
-// a mean is taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish, for example where the
-// magnitude of a logit exceeds 9 times the soft cap.
+// afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before a mean is
+// taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish, for example where the magnitude of a
+// logit exceeds 9 times the soft cap.
 //
 // While a gradient is being taken (see [mlxc.Differentiating]), the logits of the first slices are kept for it. A slice
 // whose logits are kept takes three matrix products for the loss and the gradients. The logits of any other slice are
