@@ -170,10 +170,10 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
 mlxg_results mlxg_reuse(uintptr_t a);
 // mlxg_scale_rows returns the rows of a matrix times float32 factors, rounded once, by one kernel.
 mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors);
-// mlxg_product_into returns the third input with the product of the first two, from element `begin` on. It has the memory of
-// the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a workspace of
-// any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If accumulate is set,
-// the product is added to the elements. The nodes of further inputs run earlier.
+// mlxg_product_into returns the third input with the product of the first two, from element `begin` on. It has the
+// memory of the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a
+// workspace of any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If
+// accumulate is set, the product is added to the elements. The nodes of further inputs run earlier.
 typedef struct {
   bool a_transposed, b_transposed, accumulate, scaled, tf32;
   uint64_t begin;

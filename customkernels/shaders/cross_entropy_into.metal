@@ -1,9 +1,9 @@
 // Cross-entropy kernels whose gradient takes the place of the logits: cross_entropy_fwd_bwd and cross_entropy_backward
 // of cross_entropy.metal, which has the formulas and the parameters of the launch.
 //
-// MLX's custom kernels cannot write to memory that exists, so `destination` is an input. Nodes that read it depend on an
-// output. It may be the memory of logits: a thread reads the logits of a block before it writes there, and one thread
-// reads the target's logit before all threads of the group synchronize.
+// MLX's custom kernels cannot write to memory that exists, so `destination` is an input. Nodes that read it depend on
+// an output. It may be the memory of logits: a thread reads the logits of a block before it writes there, and one
+// thread reads the target's logit before all threads of the group synchronize.
 
 #include "cross_entropy.h"
 
