@@ -6,7 +6,19 @@
 
 #include "metal_mma.h"
 
+// MLXG_ALIGNED_INPUTS is 1 if the inputs of the launch begin at multiples of 16 bytes.
+#ifndef MLXG_ALIGNED_INPUTS
+#define MLXG_ALIGNED_INPUTS 0
+#endif
+
 namespace mlxg {
+
+// is_aligned reports whether the rows of a panel or operand begin at multiples of BYTES. They have whole vectors of
+// this size, so they do if the input does. A test in each copy of a panel takes up to 7 % of the time of attention.
+template <int BYTES>
+MLXG_INLINE bool is_aligned(const void* first) {
+  return MLXG_ALIGNED_INPUTS || (unsigned long long)first % BYTES == 0;
+}
 
 // A tile holds its elements in the register layout of mma's result: in each fragment of 8×8, a lane has two neighboring
 // columns of a row. Fragments that are rounded to 16 bits are left-hand operands without a shuffle.
@@ -94,7 +106,7 @@ struct panel {
       return;
     }
     const shared_place to = both - current;
-    if ((unsigned long long)from % BYTES != 0) {
+    if (!is_aligned<BYTES>(from)) {
       for (unsigned i = thread_index; i < ROWS * COLUMNS; i += threads) {
         const unsigned row = i / COLUMNS, column = i % COLUMNS;
         store_shared(to + offset(row, column), int(row) < rows ? from[int(row) * STRIDE + int(column)] : T(0.0f));
@@ -131,7 +143,7 @@ struct operand {
   unsigned pairs[ROWS / 8][COLUMNS / 8];
 
   MLXG_INLINE void load(const T* from, int stride, int rows, unsigned lane) {
-    const bool aligned = (unsigned long long)from % 4 == 0;
+    const bool aligned = is_aligned<4>(from);
 #pragma unroll
     for (int i = 0; i < ROWS / 8; ++i) {
       const int row = 8 * i + int(lane / 4);

@@ -50,12 +50,12 @@ struct matrix_copy {
     keep(from);
     keep(to);
     last_row = WIDTH - 64 + piece * 8 < COLUMNS ? row : NO_ROW;
-    has_pieces = unsigned((unsigned long long)source) % 16 == 0;
+    has_pieces = is_aligned<16>(source);
   }
 
   // start starts a copy. Rows at or beyond `rows` become zero.
   MLXG_INLINE void start(shared_place place, const T* source, int rows, unsigned thread_index) const {
-    if (!has_pieces) {
+    if (!MLXG_ALIGNED_INPUTS && !has_pieces) {
       for (unsigned i = thread_index; i < ROWS * WIDTH; i += 128) {
         const unsigned r = i / WIDTH, c = i % WIDTH;
         const bool there = int(r) < rows && c < COLUMNS;
