@@ -179,7 +179,7 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 
 		ThreadgroupMemory: g.memory,
 		MinGroupsPerCore:  g.groupsPerCore,
-		AlignedInputs:     g.lanes == warpgroupLanes,
+		AlignedInputs:     g.lanes == warpgroupLanes && !a.capped, // a cap leaves no registers
 		Template: attentionTemplate{
 			dtype: a.q.DType(), mask: a.mask.DType(),
 			capped: a.capped, masked: a.maskKind != noMask, paired: g.paired,

@@ -67,6 +67,14 @@
 
 #include "attention_scores.h"
 
+// PanelUses::AHEAD is IN_FLIGHT in backward kernels whose panels have a third buffer: heads of 64 columns of a warpgroup.
+// Wider panels leave no memory for it, and the other options no registers. ops/attention_geometry.go has the same rule.
+template <typename T, bool CAPPED, bool MASKED, int LANES, int HEAD_DIM, int VALUE_DIM>
+struct PanelUses {
+  static constexpr constant int AHEAD =
+      LANES > 32 && sizeof(T) == 2 && !CAPPED && !MASKED && HEAD_DIM == 64 && VALUE_DIM == 64 ? IN_FLIGHT : 0;
+};
+
 // An AttentionBlock is the work of one simdgroup. The simdgroup owns BLOCK_M queries, the rows of its tiles of scores,
 // and iterates over the keys, the columns, BLOCK_N at a time. If TRANSPOSED, it owns keys and iterates over queries.
 // Positions, such as `first` and `column`, count from the start of the sequence. HEAD_USES and VALUE_USES are the USES
@@ -102,7 +110,8 @@ struct AttentionBlock {
   typedef Panel<LANES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM, HEAD_USES> HeadPanel;
   typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM, VALUE_USES> ValuePanel;
   typedef StoredStats<T, MASK_T, MASKED> Stored;
-  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS> StatsPanel;
+  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS | (HEAD_USES & IN_FLIGHT)> StatsPanel;
+  static constexpr constant bool AHEAD = (HEAD_USES & IN_FLIGHT) != 0;
   static constexpr constant bool HOLDS_STATS = TRANSPOSED && LANES == 1;  // of all columns of a tile
 
   // Elements of threadgroup memory. An array must have at least one.
@@ -230,14 +239,13 @@ struct AttentionBlock {
     }
   }
 
-  // advance makes the panels at `column` the current ones, reads the mask there, and prefetches the next panels, which
-  // may be the first of the next head. advance reports whether the tile of scores must be computed. A PAIRED simdgroup
-  // computes every tile, because all simdgroups must reach the barriers in complete.
-  bool advance(int column) {
+  // fetch makes the panels at `column` of head `of_head` the current ones, and prefetches the next panels, which may be
+  // the first of the next head. It returns the number of rows of the next panels and of those after them.
+  int fetch(int column, int of_head) {
     const int left = end_column - column - BLOCK_N;
     const bool is_last = TRANSPOSED && left <= 0;
     const size_t step = is_last ? sizes.queries + first_column - column : BLOCK_N;
-    const int next_rows = !is_last ? left : column_head + 1 < end_head ? end_column - first_column : 0;
+    const int next_rows = of_head + is_last >= end_head ? 0 : is_last ? end_column - first_column : left;
     next_heads += step * HEAD_DIM;
     next_values += step * VALUE_DIM;
     acquire(heads, values);
@@ -248,6 +256,27 @@ struct AttentionBlock {
       stats.advance(next_stats, next_rows, thread_index, LANES * SIMDGROUPS);
     }
     commit(heads, values);
+    return next_rows;
+  }
+
+  // If AHEAD, fetch_first fetches the first panels, and fetch_next fetches the panels after those at `column` while
+  // products of the current ones are in flight. Otherwise advance fetches.
+  void fetch_first() {
+    if (AHEAD) {
+      fetch(first_column, column_head);
+    }
+  }
+  void fetch_next(int column) {
+    if (AHEAD) {
+      const bool is_last = TRANSPOSED && column + BLOCK_N >= end_column;
+      fetch(is_last ? first_column : column + BLOCK_N, column_head + is_last);
+    }
+  }
+
+  // advance begins the work on the panels at `column`, and reads the mask there. It reports whether the tile of scores
+  // must be computed. A PAIRED simdgroup computes every tile, because all simdgroups must reach the barriers in complete.
+  bool advance(int column) {
+    const int next_rows = AHEAD ? 0 : fetch(column, column_head);
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
     // A single warpgroup, or a pair, visits only panels that its rows see.
     bool is_seen =
@@ -257,6 +286,7 @@ struct AttentionBlock {
       mask_tile.load(mask, query, key, band.queries - query, band.keys - key, lane);
       is_seen = !mask_tile.hides_all();
     }
+    const bool is_last = TRANSPOSED && column + BLOCK_N >= end_column;
     prefetch_mask(is_last ? mask_at(column_head + 1) : mask, is_last ? first_column : column + BLOCK_N, next_rows);
     for (int j = 0; HOLDS_STATS && is_seen && j < BLOCK_N; j++) {
       held_stats.set(j, panel_stats(j));

@@ -3,7 +3,7 @@
 #include "attention.h"
 
 // add_key_gradients adds the terms of the queries of the current panel to the gradients of the simdgroup's keys and
-// values, and computes ds. TOGETHER overlaps the asynchronous products of s and dp.
+// values, and computes ds. TOGETHER overlaps the asynchronous products of s and dp, otherwise those of dp and dv overlap.
 template <bool CAPPED, bool TOGETHER, typename BLOCK, typename KEYS, typename VALUES>
 inline void add_key_gradients(
     thread BLOCK& block,
@@ -25,11 +25,17 @@ inline void add_key_gradients(
   if (!TOGETHER) {
     multiply_transposed(ds, values, block.values, block.lane);
   }
-  block.template complete<0, false>(ds, partial_memory);
+  if (BLOCK::AHEAD) {
+    multiply_add(dv_sum, s, block.values, block.lane);
+  }
+  block.template complete<BLOCK::AHEAD ? 1 : 0, false>(ds, partial_memory);
   block.mask_gradients(ds, s);
   uncap<CAPPED>(ds, products, block.scoring);
-  multiply_add(dv_sum, s, block.values, block.lane);
+  if (!BLOCK::AHEAD) {
+    multiply_add(dv_sum, s, block.values, block.lane);
+  }
   multiply_add(dk_sum, ds, block.heads, block.lane);
+  block.fetch_next(query);
   finish<1>(dv_sum);
   finish<0>(dk_sum);
 }
