@@ -179,7 +179,8 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 
 		ThreadgroupMemory: g.memory,
 		MinGroupsPerCore:  g.groupsPerCore,
-		AlignedInputs:     g.lanes == warpgroupLanes && !a.capped, // a cap leaves no registers
+		// With a cap or floats, the compiler takes more registers for copies without a test, and spills some.
+		AlignedInputs: g.lanes == warpgroupLanes && a.q.DType().Size() == 2 && !a.capped,
 		Template: attentionTemplate{
 			dtype: a.q.DType(), mask: a.mask.DType(),
 			capped: a.capped, masked: a.maskKind != noMask, paired: g.paired,

@@ -67,14 +67,6 @@
 
 #include "attention_scores.h"
 
-// PanelUses::AHEAD is IN_FLIGHT in backward kernels whose panels have a third buffer: heads of 64 columns of a warpgroup.
-// Wider panels leave no memory for it, and the other options no registers. ops/attention_geometry.go has the same rule.
-template <typename T, bool CAPPED, bool MASKED, int LANES, int HEAD_DIM, int VALUE_DIM>
-struct PanelUses {
-  static constexpr constant int AHEAD =
-      LANES > 32 && sizeof(T) == 2 && !CAPPED && !MASKED && HEAD_DIM == 64 && VALUE_DIM == 64 ? IN_FLIGHT : 0;
-};
-
 // An AttentionBlock is the work of one simdgroup. The simdgroup owns BLOCK_M queries, the rows of its tiles of scores,
 // and iterates over the keys, the columns, BLOCK_N at a time. If TRANSPOSED, it owns keys and iterates over queries.
 // Positions, such as `first` and `column`, count from the start of the sequence. HEAD_USES and VALUE_USES are the USES
@@ -215,17 +207,6 @@ struct AttentionBlock {
     prefetch_mask(mask, first_column, columns);
   }
 
-  // load_panels loads `count` rows of k and v in place of walk and advance, for a threadgroup of one simdgroup.
-  void load_panels(device const T* k, device const T* v, int count, threadgroup T* k_memory, threadgroup T* v_memory) {
-    acquire(heads, values);
-    heads.init(k_memory, k, count, lane, PANEL_THREADS);
-    values.init(v_memory, v, count, lane, PANEL_THREADS);
-    acquire(heads, values);
-    heads.advance(k, 0, lane, PANEL_THREADS);
-    values.advance(v, 0, lane, PANEL_THREADS);
-    commit(heads, values);
-  }
-
   // walk_stats adds the RowStats of the queries to the iteration, if TRANSPOSED.
   void walk_stats(device const float* of_queries, threadgroup float* memory) {
     next_stats = of_queries + (column_row + first_column) * ROW_STATS_SIZE + Stored::FIRST;
@@ -245,7 +226,10 @@ struct AttentionBlock {
     const int left = end_column - column - BLOCK_N;
     const bool is_last = TRANSPOSED && left <= 0;
     const size_t step = is_last ? sizes.queries + first_column - column : BLOCK_N;
-    const int next_rows = of_head + is_last >= end_head ? 0 : is_last ? end_column - first_column : left;
+    int next_rows = !is_last ? left : of_head + 1 < end_head ? end_column - first_column : 0;
+    if (AHEAD && TRANSPOSED && of_head >= end_head) {
+      next_rows = 0;
+    }
     next_heads += step * HEAD_DIM;
     next_values += step * VALUE_DIM;
     acquire(heads, values);
@@ -274,7 +258,8 @@ struct AttentionBlock {
   }
 
   // advance begins the work on the panels at `column`, and reads the mask there. It reports whether the tile of scores
-  // must be computed. A PAIRED simdgroup computes every tile, because all simdgroups must reach the barriers in complete.
+  // must be computed. A PAIRED simdgroup computes every tile, because all simdgroups must reach the barriers in
+  // complete.
   bool advance(int column) {
     const int next_rows = AHEAD ? 0 : fetch(column, column_head);
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
@@ -319,26 +304,12 @@ struct AttentionBlock {
   template <int PENDING, bool IS_FIRST>
   void complete(thread Scores& tile, threadgroup Vec<float, 2>* memory) {
     finish<PENDING>(tile);
-    if (!PAIRED) {
-      return;
-    }
-    if (!IS_FIRST) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-    }
-    threadgroup Vec<float, 2>* const own = memory + simdgroup * (BLOCK_M * BLOCK_N / 2) + lane;
-    threadgroup Vec<float, 2>* const other = memory + (simdgroup ^ 1) * (BLOCK_M * BLOCK_N / 2) + lane;
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
-        own[(i * Scores::LANE_COLUMNS + j) / 2 * LANES] = Vec<float, 2>{{tile.get(i, j), tile.get(i, j + 1)}};
+    if (PAIRED) {
+      if (!IS_FIRST) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
-        const Vec<float, 2> pair = other[(i * Scores::LANE_COLUMNS + j) / 2 * LANES];
-        tile.set(i, j, tile.get(i, j) + pair.values[0]);
-        tile.set(i, j + 1, tile.get(i, j + 1) + pair.values[1]);
-      }
+      constexpr int PAIRS = BLOCK_M * BLOCK_N / 2;
+      add_other_half<LANES>(tile, memory + simdgroup * PAIRS + lane, memory + (simdgroup ^ 1) * PAIRS + lane);
     }
   }
 

@@ -173,7 +173,8 @@ template <int ROWS, int COLUMNS>
 struct Tile<128, ROWS, COLUMNS> : mlxg::warpgroup_tile<ROWS, COLUMNS> {};
 
 template <typename T, int ROWS, int COLUMNS, int STRIDE, int USES>
-struct Panel<128, T, ROWS, COLUMNS, STRIDE, USES> : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE, (USES & IN_FLIGHT) != 0 ? 3 : 2> {};
+struct Panel<128, T, ROWS, COLUMNS, STRIDE, USES>
+    : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE, (USES & IN_FLIGHT) != 0 ? 3 : 2> {};
 
 template <int ROWS, int COLUMNS, int STRIDE, int USES>
 struct Panel<128, float, ROWS, COLUMNS, STRIDE, USES>
