@@ -45,8 +45,8 @@ type CUDAKernelSource struct {
 	// it gets no shapes, strides or template arguments.
 	Code     []byte
 	Function string
-	// Aligned makes launches of Code read copies of inputs that do not begin at a multiple of 16 bytes. Such an input is
-	// a view of an array, or has at most 8 bytes. Launches of Body read all inputs where they are.
+	// Aligned makes launches of Code read copies of views that do not begin at a multiple of 16 bytes in their buffer.
+	// MLX aligns the buffers of more than 8 bytes. Launches of Body read inputs where they are.
 	Aligned bool
 }
 

@@ -324,7 +324,7 @@ void* mlxg_metal_kernel_new(
     char** err);
 // If code_size is not 0, launches run the function `function` of code, a cubin or PTX. Launches in an exported graph
 // have the text instead, with exported_header in place of header. If aligned, launches of code read copies of inputs
-// that do not begin at a multiple of 16 bytes.
+// that do not begin at a multiple of 16 bytes in their buffers.
 void* mlxg_cuda_kernel_new(
     const char* name,
     const char* inputs,
