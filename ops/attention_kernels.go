@@ -179,7 +179,7 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 
 		ThreadgroupMemory: g.memory,
 		MinGroupsPerCore:  g.groupsPerCore,
-		// With a cap or floats, the compiler takes more registers for copies without a test, and spills some.
+		// Without a test in each copy, the compiler takes more registers for floats or a cap, and spills some.
 		AlignedInputs: g.lanes == warpgroupLanes && a.q.DType().Size() == 2 && !a.capped,
 		Template: attentionTemplate{
 			dtype: a.q.DType(), mask: a.mask.DType(),
