@@ -7,8 +7,8 @@
 // ops/attention_geometry.go has the same rule.
 template <typename T, bool CAPPED, bool MASKED, int LANES, int HEAD_DIM, int VALUE_DIM>
 struct PanelUses {
-  static constexpr constant int AHEAD =
-      LANES > 32 && sizeof(T) == 2 && !CAPPED && !MASKED && HEAD_DIM == 64 && VALUE_DIM == 64 ? IN_FLIGHT : 0;
+  static constexpr constant bool IS_NARROW = HEAD_DIM == 64 && VALUE_DIM == 64;
+  static constexpr constant int AHEAD = LANES > 32 && sizeof(T) == 2 && !CAPPED && !MASKED && IS_NARROW ? IN_FLIGHT : 0;
 };
 
 // add_key_gradients adds the terms of the queries of the current panel to the gradients of the simdgroup's keys and

@@ -106,7 +106,8 @@ inline void add_mask_gradient(
   }
 }
 
-// load_panels loads `count` rows of k and v in place of the block's walk and advance, for a threadgroup of one simdgroup.
+// load_panels loads `count` rows of k and v in place of the block's walk and advance, for a threadgroup of one
+// simdgroup.
 template <typename T, typename BLOCK>
 inline void load_panels(
     thread BLOCK& block,

@@ -54,8 +54,9 @@ constant constexpr bool MULTIPLIES_TF32 = false;
 #endif
 
 // USES of a Panel: whether it is an operand of multiply_add, of multiply_transposed, or of neither and read by get_row.
-// A backend may need another layout for each product. A panel with the bit IN_FLIGHT has a third buffer, so that acquire
-// and advance may be called before products of the current tile are complete. Only a warpgroup's panels have it.
+// A backend may need another layout for each product. A panel with the bit IN_FLIGHT has a third buffer, so that
+// acquire and advance may be called before products of the current tile are complete. Only a warpgroup's panels have
+// it.
 constant constexpr int FOR_ROWS = 0, FOR_ADD = 1, FOR_TRANSPOSED = 2, FOR_BOTH = 3, IN_FLIGHT = 4;
 
 template <int LANES, typename T, int ROWS, int COLUMNS, int STRIDE = COLUMNS, int USES = FOR_BOTH>

@@ -86,8 +86,8 @@ struct matrix_copy {
   }
 };
 
-// A warpgroup_panel holds BUFFERS buffers of ROWS × COLUMNS elements in shared memory, each aligned to 1024 bytes. A buffer
-// consists of parts of 64 columns, in the layout of matrix_descriptor. The last part may have columns of zeros.
+// A warpgroup_panel holds BUFFERS buffers of ROWS × COLUMNS elements in shared memory, each aligned to 1024 bytes. A
+// buffer consists of parts of 64 columns, in the layout of matrix_descriptor. The last part may have columns of zeros.
 template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS, int BUFFERS = 2>
 struct warpgroup_panel {
   static_assert(sizeof(T) == 2 && ROWS % 8 == 0, "a panel has eights of rows of 16-bit elements");
