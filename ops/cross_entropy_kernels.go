@@ -45,7 +45,7 @@ func crossEntropyForward(
 func crossEntropyBackward(
 	on target, logits, targets, dloss *mlxc.Array, outputs []*mlxc.Array, cfg CrossEntropyConfig,
 ) *mlxc.Array {
-	if gradientPrepared(outputs) && isOne(dloss) {
+	if len(outputs) == 3 && isOne(dloss) {
 		return outputs[2]
 	}
 	classes := cfg.classes(targets, logits.Dim(-1))
@@ -62,13 +62,6 @@ func crossEntropyBackward(
 	}
 	defer cotangents.Free()
 	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allClasses(logits), cfg)
-}
-
-// gradientPrepared reports whether the forward pass returned a gradient and the backward pass may use it. The backward
-// pass may not use it while a second derivative is being taken, because MLX would treat it as a constant. The backward
-// kernels run instead and return an error.
-func gradientPrepared(outputs []*mlxc.Array) bool {
-	return len(outputs) == 3 && !mlxc.Differentiating()
 }
 
 // isOne reports whether a scalar has been computed and is 1.

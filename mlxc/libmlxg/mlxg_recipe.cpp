@@ -14,6 +14,7 @@
 
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlxg_evaluation.h"
 #include "mlxg_primitive.h"
 #include "mlxg_transforms.h"
 
@@ -175,18 +176,25 @@ arrays placeholders(const arrays& others) {
   return all;
 }
 
-graph record_graph(const mlxg::function& f, const arrays& arguments) {
-  auto traced = placeholders(arguments);
+// record_graph returns the graph that f builds for traced arguments.
+graph record_graph(const mlxg::function& f, const arrays& traced) {
   auto g = recorder(traced, f(traced)).take();
   launched -= g.launches;
   return g;
 }
 
-// recipe is a function and its vjp. The vjp is recorded at its first use.
+// is_one reports whether a cotangent is a float32 scalar that has been computed and is 1.
+bool is_one(const mx::array& cotangent) {
+  auto a = mlxg::argument_of(cotangent);
+  return a.ndim() == 0 && a.dtype() == mx::float32 && mlxg::available(a) && *a.data<float>() == 1;
+}
+
+// recipe is a function and its vjp. The vjp is recorded at its first use, separately for a first cotangent of 1, which
+// the function by_go may read.
 struct recipe {
   graph forward;
   mlxg::vjp_function by_go;
-  std::unique_ptr<graph> backward;
+  std::unique_ptr<graph> backward, backward_of_one;
 
   arrays vjp(const arrays& primals, const arrays& cotangents, const arrays& outputs) {
     arrays all;
@@ -194,14 +202,20 @@ struct recipe {
     for (auto part : {&primals, &cotangents, &outputs}) {
       all.insert(all.end(), part->begin(), part->end());
     }
-    if (!backward) {
+    bool one = is_one(cotangents[0]);
+    auto& recorded = one ? backward_of_one : backward;
+    if (!recorded) {
       auto of_all = [&](const arrays& a) {
         auto p = a.begin() + primals.size(), c = p + cotangents.size();
         return by_go({a.begin(), p}, {p, c}, {c, a.end()});
       };
-      backward = std::make_unique<graph>(record_graph(of_all, all));
+      auto traced = placeholders(all);
+      if (one) {
+        traced[primals.size()] = cotangents[0];
+      }
+      recorded = std::make_unique<graph>(record_graph(of_all, traced));
     }
-    return backward->call(std::move(all));
+    return recorded->call(std::move(all));
   }
 };
 
@@ -287,7 +301,7 @@ graph with_gradient(std::shared_ptr<recipe> r, const arrays& arguments) {
     return g;
   }
   // Recording the nodes of custom_vjp spares its calls the copies of functions.
-  return record_graph([&](const arrays& a) { return custom_vjp(r, a); }, arguments);
+  return record_graph([&](const arrays& a) { return custom_vjp(r, a); }, placeholders(arguments));
 }
 
 using signature = std::vector<uint64_t>;
@@ -345,7 +359,7 @@ mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const
     if (mlxg::exporting()) {
       return mlxg::custom_vjp(f, by_go, arguments);
     }
-    auto r = std::make_shared<recipe>(record_graph(f, arguments), std::move(by_go));
+    auto r = std::make_shared<recipe>(record_graph(f, placeholders(arguments)), std::move(by_go));
     constexpr size_t most = 1024;
     if (recipes().size() >= most) {
       recipes().clear();
