@@ -14,6 +14,7 @@
 
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlxg_bound.h"
 #include "mlxg_evaluation.h"
 #include "mlxg_primitive.h"
 #include "mlxg_transforms.h"
@@ -95,6 +96,7 @@ class recorder {
     for (auto& o : outputs) {
       graph_.outputs.push_back(numbers_.at(o.id()));
     }
+    bind_constants(arguments.size());
   }
 
   graph take() { return std::move(graph_); }
@@ -160,6 +162,58 @@ class recorder {
     }
     graph_.launches += is_launch(*n.primitive);
     graph_.nodes.push_back(std::move(n));
+  }
+
+  // bind_constants replaces the constants of each launch by one keeper, if there are several. n is the number of
+  // arguments.
+  void bind_constants(size_t n) {
+    arrays constants = std::exchange(graph_.constants, {}), keepers;
+    auto last = n + constants.size(), count = numbers_.size();
+    for (auto& node : graph_.nodes) {
+      mlxg::constant_inputs bound;
+      for (size_t i = 0; i < node.inputs.size(); i++) {
+        if (auto number = node.inputs[i]; number >= n && number < last) {
+          bound.emplace(i, constants[number - n]);
+        }
+      }
+      if (bound.size() > 1 && is_launch(*node.primitive)) {
+        std::erase_if(node.inputs, [&](auto number) { return number >= n && number < last; });
+        node.inputs.push_back(count + keepers.size());
+        keepers.push_back(mlxg::keeper_of(bound));
+        node.primitive = mlxg::bound_launch(std::move(node.primitive), std::move(bound));
+      }
+    }
+    constants.insert(constants.end(), keepers.begin(), keepers.end());
+    renumber(n, last, count, std::move(constants));
+  }
+
+  // renumber keeps the constants that are inputs or outputs. Their numbers are those from n to last, and from count on.
+  void renumber(size_t n, size_t last, size_t count, const arrays& constants) {
+    constexpr size_t none = -1;
+    std::vector<size_t> kept(constants.size(), none);
+    auto place = [&](size_t number) {
+      return number < n || (number >= last && number < count) ? none : number - n - (number < last ? 0 : count - last);
+    };
+    auto each_number = [&](auto&& f) {
+      for (auto& node : graph_.nodes) {
+        std::for_each(node.inputs.begin(), node.inputs.end(), f);
+      }
+      std::for_each(graph_.outputs.begin(), graph_.outputs.end(), f);
+    };
+    each_number([&](size_t number) {
+      if (auto p = place(number); p != none && kept[p] == none) {
+        kept[p] = n + graph_.constants.size();
+        graph_.constants.push_back(constants[p]);
+      }
+    });
+    auto shift = n + graph_.constants.size() - last;
+    each_number([&](size_t& number) {
+      if (auto p = place(number); p != none) {
+        number = kept[p];
+      } else if (number >= last) {
+        number += shift;
+      }
+    });
   }
 
   std::unordered_map<std::uintptr_t, size_t> numbers_;
