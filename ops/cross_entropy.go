@@ -84,6 +84,7 @@ func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Arr
 	if !kernelsAvailable(op) {
 		return crossEntropyMLX(logits, targets, cfg)
 	}
+	cfg = cfg.clone()
 	// While a second derivative is being taken, MLX would treat a prepared gradient as a constant. The backward kernel
 	// runs instead and returns an error.
 	key := crossEntropyKey{options: cfg.key(), prepare: recipe.GradientDepth() == 1}
@@ -129,6 +130,14 @@ func checkCrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) erro
 		return errors.New("the last axis of logits is empty; there must be at least one class")
 	}
 	return cfg.check(targets, "logits", logits, logits.Dim(-1))
+}
+
+// clone returns a copy for a gradient: the caller may change *IgnoreIndex before the gradient is taken.
+func (cfg CrossEntropyConfig) clone() CrossEntropyConfig {
+	if cfg.IgnoreIndex != nil {
+		cfg.IgnoreIndex = new(*cfg.IgnoreIndex)
+	}
+	return cfg
 }
 
 // Check returns an error if an option is invalid.
