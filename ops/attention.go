@@ -139,9 +139,6 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig, withLSE bool) 
 			var dLSE *mlxc.Array
 			if withLSE {
 				dLSE = cotangents[2]
-			} else {
-				dLSE = mlxc.Zeros(mlxc.Float32, in.q.Shape()[:3]...)
-				defer dLSE.Free()
 			}
 			return attentionBackward(currentTarget(), in, out, statistics, cotangents[0], dLSE, c)
 		})
