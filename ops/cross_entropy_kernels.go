@@ -22,12 +22,13 @@ func crossEntropyForward(
 			results[0] = results[0].Reshape(targets.Shape()...)
 			return results
 		}
+		divisor := cfg.divisor(classes)
 		var cotangent *mlxc.Array
 		if gradient {
-			cotangent = cfg.reduced(customkernels.Constant[float32](1), classes)
+			cotangent = cfg.reduced(customkernels.Constant[float32](1), divisor)
 		}
 		results := crossEntropyLosses(on, logits, classes, cotangent, allClasses(logits), cfg)
-		results[0] = cfg.reduced(results[0].Sum(), classes)
+		results[0] = cfg.reduced(results[0].Sum(), divisor)
 		return results
 	})
 }
@@ -46,18 +47,18 @@ func crossEntropyBackward(
 		if cfg.Reduction == ReductionNone {
 			cotangents = dloss.Reshape(classes.Dim(0))
 		} else {
-			cotangents = cfg.reduced(dloss, classes).BroadcastTo(classes.Dim(0))
+			cotangents = cfg.reduced(dloss, cfg.divisor(classes)).BroadcastTo(classes.Dim(0))
 		}
 		return []*mlxc.Array{crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allClasses(logits), cfg)}
 	})[0]
 }
 
-// reduced returns sum divided by the divisor of the losses.
-func (cfg CrossEntropyConfig) reduced(sum, classes *mlxc.Array) *mlxc.Array {
+// reduced returns sum divided by the divisor of the losses. A sum with ReductionSum needs no division.
+func (cfg CrossEntropyConfig) reduced(sum, divisor *mlxc.Array) *mlxc.Array {
 	if cfg.Reduction == ReductionSum {
 		return sum
 	}
-	return sum.Div(cfg.divisor(classes))
+	return sum.Div(divisor)
 }
 
 // isOne reports whether a scalar has been computed and is 1.
