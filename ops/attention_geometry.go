@@ -185,12 +185,12 @@ const warpgroupLanes = 128
 
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes. A tile has 64 rows
 // of 16-bit elements. Panels are double-buffered in dynamic shared memory. They have 64 rows. For heads of 64 without a
-// cap they have 128 rows in the forward pass, and three buffers in the kernels of gradients if there is no mask. A warpgroup's columns are padded to a multiple of 64. A threadgroup is one
-// warpgroup, or a pair for wide heads, whose memory leaves no room for a second threadgroup on a core.
-// Otherwise several threadgroups on a core hide each other's barriers and exponentials. The core's registers limit their
-// number: it has 512 for each lane of a warpgroup. A lane needs about 24 registers for addresses. For each row of a
-// panel it needs half a register for scores and a quarter for rounded scores, and in backward kernels another half for
-// the gradients of scores.
+// cap they have 128 rows in the forward pass, and three buffers in the kernels of gradients if there is no mask. A
+// warpgroup's columns are padded to a multiple of 64. A threadgroup is one warpgroup, or a pair for wide heads, whose
+// memory leaves no room for a second threadgroup on a core. Otherwise several threadgroups on a core hide each other's
+// barriers and exponentials. The core's registers limit their number: it has 512 for each lane of a warpgroup. A lane
+// needs about 24 registers for addresses. For each row of a panel it needs half a register for scores and a quarter for
+// rounded scores, and in backward kernels another half for the gradients of scores.
 func warpgroupGeometry(
 	headDim, valueDim, parts int, footprint rowFootprint, mask maskKind,
 ) attentionGeometry {
