@@ -9,7 +9,7 @@ import (
 
 // check returns an error if an array or the launch is invalid, or if MLX cannot express the launch.
 func (k *Kernel) check(l Launch, inputs []*mlxc.Array) error {
-	if err := k.checkArrays(l, inputs); err != nil {
+	if err := k.checkArguments(l, inputs); err != nil {
 		return err
 	}
 	launch, arrays := toLaunch(l), toArrays(inputs)
@@ -24,8 +24,8 @@ func (k *Kernel) check(l Launch, inputs []*mlxc.Array) error {
 	return mlxc.NewError(k.name, err, inputs...)
 }
 
-// checkArrays returns the error of the first invalid array.
-func (k *Kernel) checkArrays(l Launch, inputs []*mlxc.Array) error {
+// checkArguments returns the error of the first invalid array, or an error if Products is not one of the constants.
+func (k *Kernel) checkArguments(l Launch, inputs []*mlxc.Array) error {
 	for i, a := range inputs {
 		if err := a.Err(); err != nil {
 			if carried := (*mlxc.Error)(nil); errors.As(err, &carried) {
@@ -38,6 +38,10 @@ func (k *Kernel) checkArrays(l Launch, inputs []*mlxc.Array) error {
 		if err := a.Err(); err != nil {
 			return mlxc.NewError(k.name, fmt.Errorf("the in-out buffer %s: %w", name, err), inputs...)
 		}
+	}
+	if l.Products < DefaultProducts || l.Products > FMAProducts {
+		return mlxc.NewError(k.name, fmt.Errorf("Launch.Products is %d; it must be DefaultProducts, SplitProducts or "+
+			"FMAProducts", l.Products), inputs...)
 	}
 	return nil
 }

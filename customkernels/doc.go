@@ -40,8 +40,9 @@
 //	device T* y             an output, undefined before the launch unless Launch.InitValue is set
 //	uint3 p [[attribute]]   a thread position: neither an input nor an output
 //
-// MLX passes inputs of eight elements or more in device memory, whatever the parameter declares. Apple's compiler
-// refuses to pass these to a helper function that declares constant. Sanitize finds such calls.
+// MLX passes inputs of eight elements or more in device memory, even if the parameter is declared constant. Apple's
+// compiler then rejects a call that passes the parameter to a helper function whose parameter is constant. Sanitize
+// finds such calls.
 //
 // # Compiled kernels
 //

@@ -198,6 +198,8 @@ func TestWrongLaunches(t *testing.T) {
 		{"threads that overflow", with(func(l *Launch) { l.Threadgroup = [3]int{1 << 31, 1 << 31, 1 << 31} }), arrays{x, two}, "at most 1024"},
 		{"a negative grid", with(func(l *Launch) { l.Grid[1] = -1 }), arrays{x, two}, "negative"},
 		{"a huge grid", with(func(l *Launch) { l.Grid[0] = 1 << 31 }), arrays{x, two}, "2³¹−1"},
+		{"products below the least", with(func(l *Launch) { l.Products = -1 }), arrays{x, two}, "Launch.Products is -1; it must be DefaultProducts, SplitProducts or FMAProducts"},
+		{"products above the greatest", with(func(l *Launch) { l.Products = FMAProducts + 1 }), arrays{x, two}, "Launch.Products is 3; it must be"},
 		{"template argument missing", with(func(l *Launch) { l.Template = nil }), arrays{x, two}, "template argument T is missing"},
 		{"template argument of another kind", with(func(l *Launch) { l.Template = []mlxc.TemplateArg{{Name: "T", Value: 3}} }), arrays{x, two}, "does not fit the parameter typename T"},
 		{"too many template arguments", with(func(l *Launch) { l.Template = append(l.Template, mlxc.TemplateArg{Name: "U", Value: 3}) }), arrays{x, two}, "2 template arguments, want 1"},

@@ -22,7 +22,7 @@ type SanitizeReport struct {
 func (k *Kernel) Sanitize(
 	ctx context.Context, l Launch, c sanitizer.Config, inputs ...*mlxc.Array,
 ) (*SanitizeReport, error) {
-	if err := k.checkArrays(l, inputs); err != nil {
+	if err := k.checkArguments(l, inputs); err != nil {
 		return nil, err
 	}
 	fail := func(err error) (*SanitizeReport, error) { return nil, mlxc.NewError(k.name, err, inputs...) }

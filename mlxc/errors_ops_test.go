@@ -72,6 +72,7 @@ func TestWrongOperations(t *testing.T) {
 			mlxc.RandomTruncatedNormal(nil, scalar, scalar, mlxc.Float64, 2),
 			[]string{"random_truncated_normal", "float32(), float32()", "AsType"},
 		},
+		"a view beyond 32 bits":         {zeros(huge).View(mlxc.Uint8), []string{"view", "float32(1073741824)", "2³¹−1"}},
 		"a view of a scalar":            {scalar.View(mlxc.Int8), []string{"view", "float32()", "scalar"}},
 		"an axis twice":                 {a.Var(1, -1), []string{"float32(2,3)", "Duplicate axes"}},
 		"the median of an empty array":  {none.Median(), []string{"median", "float32(0)", "empty"}},

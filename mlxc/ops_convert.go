@@ -1,5 +1,10 @@
 package mlxc
 
+import (
+	"errors"
+	"math"
+)
+
 // AsType converts the elements to dtype d. Numbers outside the range of d are converted as in C. Every number other
 // than 0 becomes true, including NaN.
 func (a *Array) AsType(d DType) *Array {
@@ -9,6 +14,9 @@ func (a *Array) AsType(d DType) *Array {
 // View reinterprets the bytes of the elements as dtype d. The size of the last axis changes by the ratio of the element
 // sizes, which must divide it. An array without axes keeps its element size.
 func (a *Array) View(d DType) *Array {
+	if a.NDim() > 0 && d.valid() && a.Dim(-1)*a.DType().Size()/d.Size() > math.MaxInt32 { // MLX counts in 32 bits
+		return invalid(opError("view", errors.New("the result's last axis is longer than 2³¹−1"), a))
+	}
 	return mlxView(a, d)
 }
 

@@ -104,6 +104,9 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig, withLSE bool) 
 		return mlxc.InvalidArray(err), mlxc.InvalidArray(err)
 	}
 	c = c.withScale(q.Dim(-1))
+	if c.Window != nil {
+		c.Window = new(*c.Window) // the caller may change it before the gradient is taken
+	}
 	if q.Size() == 0 || k.Size() == 0 || max(q.Dim(3), v.Dim(3)) > widestHead || !kernelsAvailable(op) {
 		out, lse = attentionMLX(q, k, v, c)
 		if !withLSE {

@@ -130,7 +130,8 @@ func attentionCases(set CaseSet) []launchCase {
 func (c attentionLaunch) run(on target, dtype mlxc.DType) {
 	in, cfg := c.inputs(dtype)
 	out, statistics := attentionForward(on, in, cfg)
-	dOut, perRow := normalOf(6, dtype, out.Shape()...), normalOf(7, mlxc.Float32, out.Shape()[:3]...)
+	rows := in.q.Shape()[:3:3]
+	dOut, perRow := normalOf(6, dtype, append(rows, in.v.Dim(3))...), normalOf(7, mlxc.Float32, rows...)
 	attentionBackward(on, in, out, statistics, dOut, perRow, cfg)
 }
 

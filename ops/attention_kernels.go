@@ -359,8 +359,8 @@ func (a attentionArgs) rowStatsOfProducts(on target, statistics, dOut, dLSE *mlx
 // rowStatsOfOutput computes delta as Σ dout·out − dlse, from the rounded output.
 func rowStatsOfOutput(on target, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.Array {
 	t := attentionTuning[on.backend]
-	valueDim := out.Dim(3)
-	n := out.Size() / valueDim
+	valueDim := dOut.Dim(3)
+	n := dOut.Size() / valueDim
 	return on.launch(attentionBackwardFile.kernel("attention_delta_of_output"), customkernels.Launch{
 		Grid:        [3]int{(n + t.minBlockM - 1) / t.minBlockM * t.lanes},
 		Threadgroup: [3]int{t.lanes},

@@ -13,8 +13,11 @@ func columnSum(on target, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
 	return columnSumBy(on, columnSumKernels.kernel("column_sum"), partial, dtype)
 }
 
-// columnSumBy is columnSum with another kernel of the same signature.
+// columnSumBy is columnSum with another kernel of the same signature. If partial is invalid, it returns only the error.
 func columnSumBy(on target, kernel *customkernels.Kernel, partial *mlxc.Array, dtype mlxc.DType) []*mlxc.Array {
+	if err := partial.Err(); err != nil {
+		return []*mlxc.Array{mlxc.InvalidArray(err)}
+	}
 	rows, width := partial.Dim(-2), partial.Dim(-1)
 	matrices := partial.Size() / (rows * width)
 	g := columnSumTuning[on.backend]

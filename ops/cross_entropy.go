@@ -83,6 +83,7 @@ func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Arr
 	if !kernelsAvailable(op) {
 		return crossEntropyMLX(logits, targets, cfg)
 	}
+	cfg = cfg.clone()
 	var outputs []*mlxc.Array
 	results := withGradient(nil, []*mlxc.Array{logits, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
@@ -108,6 +109,14 @@ func checkCrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) erro
 		return errors.New("the last axis of logits is empty; there must be at least one class")
 	}
 	return cfg.check(targets, "logits", logits, logits.Dim(-1))
+}
+
+// clone returns a copy for a gradient: the caller may change *IgnoreIndex before the gradient is taken.
+func (cfg CrossEntropyConfig) clone() CrossEntropyConfig {
+	if cfg.IgnoreIndex != nil {
+		cfg.IgnoreIndex = new(*cfg.IgnoreIndex)
+	}
+	return cfg
 }
 
 // Check returns an error if an option is invalid.

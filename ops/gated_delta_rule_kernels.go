@@ -36,8 +36,8 @@ type gatedDeltaArgs struct {
 	slots          int
 	sizes, scalars *mlxc.Array // struct ChunkSizes of the shaders; the scale
 
-	steps, scores, inverse, keys *mlxc.Array // of every chunk
-	updates, states, final       *mlxc.Array
+	steps, scores, inverse, keys, keyScores *mlxc.Array // of every chunk
+	updates, states, final                  *mlxc.Array
 }
 
 // bind returns the inputs as arguments of the kernels. The caller's scope owns the arrays that it makes.
@@ -111,9 +111,8 @@ func (a *gatedDeltaArgs) launch(groups, batches int, outputs ...mlxc.Output) cus
 		Grid:        [3]int{groups * a.geometry.threads(), a.v.Dim(1), batches},
 		Threadgroup: [3]int{a.geometry.threads(), 1, 1},
 
-		// TF32 would make larger errors than float16, and the states carry errors from chunk to chunk. The gradient of the
-		// decay is a difference of large sums, so more rows miss the accuracy rule with SplitProducts.
-		Products: customkernels.FMAProducts,
+		// TF32 would make larger errors than float16.
+		Products: customkernels.SplitProducts,
 		Template: gatedDeltaTemplate{a.geometry, a.q.Dim(3), a.v.Dim(3)}.args(),
 		Outputs:  outputs,
 	}
@@ -139,13 +138,15 @@ func (a *gatedDeltaArgs) walk(outputs ...mlxc.Output) customkernels.Launch {
 func (a *gatedDeltaArgs) computeStates() {
 	chunk, headDim, valueDim := a.geometry.chunk, a.q.Dim(3), a.v.Dim(3)
 	l := a.launch(a.slots, a.v.Dim(0),
-		a.perSlot(stepFields, chunk), a.perSlot(chunk, chunk), a.perSlot(chunk, chunk), a.perSlot(chunk, headDim))
+		a.perSlot(stepFields, chunk), a.perSlot(chunk, chunk), a.perSlot(chunk, chunk), a.perSlot(chunk, headDim),
+		a.perSlot(chunk, chunk))
 	l.Template = gatedDeltaTemplate{geometry: a.geometry, headDim: headDim}.headArgs()
-	l.Undefined = a.undefined("steps", "scores", "inverse", "keys")
+	l.Undefined = a.undefined("steps", "scores", "inverse", "keys", "key_scores")
 	of := a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_chunks"), l,
 		a.q, a.k, a.logDecay, a.beta, a.starts, a.sizes, a.scalars)
-	a.steps, a.scores, a.inverse, a.keys = of[0], of[1], of[2], of[3]
+	a.steps, a.scores, a.inverse, a.keys, a.keyScores = of[0], of[1], of[2], of[3], of[4]
 	l = a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim), floats(a.stateShape()...))
+	l.Products = customkernels.FMAProducts // the states carry errors from chunk to chunk
 	l.Undefined = a.undefined("updates", "states")
 	of = a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_states"), l,
 		a.k, a.v, a.steps, a.inverse, a.keys, a.initial, a.starts, a.sizes)
@@ -188,7 +189,7 @@ func gatedDeltaBackward(on target, in gatedDeltaInputs, dOut, dFinal *mlxc.Array
 		l.Undefined = a.undefined("d_r", "d_scores")
 		copy(grads, on.launch(gatedDeltaBackwardFile.kernel("gated_delta_gradients"), l,
 			a.q, a.k, a.v, a.logDecay, a.steps, a.inverse, a.updates, dUpdates, a.states, dStates, dOut,
-			a.starts, a.sizes, a.scalars)[:5])
+			a.starts, a.sizes, a.scalars, a.scores, a.keyScores)[:5])
 		for i := range 2 {
 			grads[i] = sumOfGroups(grads[i], in.q.Dim(1))
 		}
@@ -208,7 +209,7 @@ func gatedDeltaBackward(on target, in gatedDeltaInputs, dOut, dFinal *mlxc.Array
 // sumOfGroups adds the gradients of neighboring heads that share one of `heads` heads.
 func sumOfGroups(x *mlxc.Array, heads int) *mlxc.Array {
 	shape := x.Shape()
-	if shape[1] == heads {
+	if x.Err() != nil || shape[1] == heads {
 		return x
 	}
 	return x.Reshape(shape[0], heads, shape[1]/heads, shape[2], shape[3]).Sum(2)

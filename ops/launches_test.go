@@ -1,11 +1,13 @@
 package ops
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/long"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -46,4 +48,27 @@ func TestCUDATextOfEveryKernel(t *testing.T) {
 		require.NotContains(t, text, "kernel void", l.Name())
 	}
 	require.Greater(t, len(done), 30)
+}
+
+// An operation does not panic if one of its launches fails, for example because the compiler finds no disk space.
+func TestFailingLaunches(t *testing.T) {
+	failed := mlxc.InvalidArray(errors.New("the disk is full"))
+	for _, op := range operations {
+		for _, c := range op.cases(RaggedCases) {
+			for _, b := range backends {
+				for failing, launches := 0, 1; failing < launches; failing++ {
+					l := KernelLaunch{DType: mlxc.Float16, traced: b, run: c.run}
+					launches = 0
+					require.NotPanics(t, func() {
+						l.trace(func(_ *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
+							if launches++; launches-1 == failing {
+								return slices.Repeat([]*mlxc.Array{failed}, len(launch.Outputs))
+							}
+							return placeholders(launch)
+						})
+					}, "launch %d of %s %s %v", failing, op.name, c.name, b)
+				}
+			}
+		}
+	}
 }

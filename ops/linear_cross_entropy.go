@@ -97,6 +97,7 @@ func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntro
 func linearCrossEntropy(
 	hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan, inPlace bool,
 ) *mlxc.Array {
+	cfg = cfg.clone()
 	needsGrad := [...]bool{hidden.IsTraced(), weight.IsTraced()}
 	if !needsGrad[1] && !inPlace {
 		plan.kept = plan.keptWithoutWeight(weight.Dim(0))

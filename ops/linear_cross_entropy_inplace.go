@@ -41,11 +41,13 @@ func (l cudaLoss) logitsInto(memory, hidden, weight *mlxc.Array, after ...*mlxc.
 
 // columnsOf returns a matrix of n columns in the memory of a matrix with as many rows and at least n columns.
 func columnsOf(memory *mlxc.Array, n int) *mlxc.Array {
-	rows := memory.Dim(0)
-	if n == memory.Dim(1) {
+	rows, width := memory.Dim(0), memory.Dim(1)
+	if n == width {
 		return memory
 	}
-	return memory.Reshape(memory.Size()).Slice([]int{0}, []int{rows * n}, nil).Reshape(rows, n)
+	used := ceilDiv(rows*n, width) // all rows may have more elements than an axis can have
+	return memory.Slice([]int{0, 0}, []int{used, width}, nil).Reshape(used*width).
+		Slice([]int{0}, []int{rows * n}, nil).Reshape(rows, n)
 }
 
 // sliceStates is linearLoss.sliceStates. It begins with the last slice, so that the logits of the first remain.

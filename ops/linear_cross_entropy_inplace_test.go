@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/internal/skip"
 	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
@@ -226,6 +227,17 @@ func TestLinearCrossEntropyInPlaceMemory(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceMemory)
+
+// A matrix in the memory of another begins with the same elements. The other may have more elements than fit in an axis.
+func TestColumnsOf(t *testing.T) {
+	memory := mlxc.Arange(mlxc.Float32, 0, 15, 1).Reshape(3, 5)
+	for n := 1; n <= 5; n++ {
+		require.Equal(t, mlxtest.Floats(t, memory)[:3*n], mlxtest.Floats(t, columnsOf(memory, n)))
+	}
+	large := columnsOf(mlxc.Zeros(mlxc.Float16, 1<<15, 128256), 5120)
+	require.NoError(t, large.Err())
+	require.Equal(t, []int{1 << 15, 5120}, large.Shape())
+}
 
 // All logits and the second slice's memory fit in half of the memory that MLX's gradient takes.
 func TestNewInPlacePlan(t *testing.T) {

@@ -89,13 +89,14 @@ func hasAny(arrays []*mlxc.Array) bool {
 }
 
 // gradients returns dx and one gradient per parameter. sums has the gradients of the parameters that are not nil, in
-// order. A nil parameter has a nil gradient.
+// order, or only the error of a failed launch. A nil parameter has a nil gradient.
 func gradients(dx *mlxc.Array, parameters, sums []*mlxc.Array) []*mlxc.Array {
 	grads := []*mlxc.Array{dx}
 	for _, p := range parameters {
 		var grad *mlxc.Array
 		if p != nil {
-			grad, sums = sums[0], sums[1:]
+			grad = sums[0]
+			sums = sums[min(1, len(sums)-1):]
 		}
 		grads = append(grads, grad)
 	}

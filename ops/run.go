@@ -6,6 +6,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/ahead"
+	"github.com/mlxgrad/mlxgrad/internal/checked"
 	"github.com/mlxgrad/mlxgrad/internal/recipe"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -125,7 +126,8 @@ func withGradient(key any, args []*mlxc.Array, forward mlxc.Func, backward mlxc.
 		}
 		return grads
 	}
-	if key == nil || ahead.Current() != nil {
+	// A recording runs on arrays without values, and its launches could be neither listed nor checked.
+	if key == nil || ahead.Current() != nil || checked.Enabled() {
 		return mlxc.CustomVJP(ofGiven, backwardOfGiven)(given)
 	}
 	return recipe.Use[*mlxc.Array]()(recipe.ID(recipeKey{key, omitted}), given, ofGiven, backwardOfGiven)

@@ -230,6 +230,9 @@ func ssmBackward(on target, in ssmInputs, outputs []*mlxc.Array, dy, dFinal *mlx
 
 // sumParts returns the sum of the parts of a gradient of b or c.
 func (l ssmLaunches) sumParts(parts *mlxc.Array) *mlxc.Array {
+	if parts.Err() != nil {
+		return parts
+	}
 	n := parts.Dim(0)
 	if n > 1 || l.dtype != mlxc.Float32 {
 		parts = columnSum(l.on, parts.Reshape(n, parts.Size()/n), l.dtype)[0]

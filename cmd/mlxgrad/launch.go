@@ -30,34 +30,35 @@ type launchCommand struct {
 func newLaunch() *cobra.Command {
 	var c launchCommand
 	command := &cobra.Command{
-		Use:   "launch -- PROGRAM [ARGUMENT...]",
+		Use:   "launch [flags] -- PROGRAM [ARGUMENT...]",
 		Short: "Start the processes of a distributed program, one for each GPU or host",
-		Long: `Starts a program in several processes and sets the environment variables from which MLX reads their ranks
-and addresses. The program joins the others with distributed.Init of package mlxc/distributed. Every line of
-its output gets the rank as prefix.
+		Long: `Starts a program in several processes, the ranks, and sets the environment variables from which MLX
+reads their numbers and addresses. The program joins the other ranks with distributed.Init of package
+mlxc/distributed. Every line of its output gets the number of the rank as prefix.
 
-The ranks run on this machine, or on the machines of a hosts file: run the same command on each, with the same
-file. Each starts the ranks whose first address is its own. There is no remote login. The file is that of MLX's
-ring, a list with the addresses of each rank:
+The ranks run on this machine, or on the machines of a hosts file: run the same command on each, with
+the same file. Each starts the ranks whose first address is its own. There is no remote login. The
+file has the format of MLX's ring, a list with the addresses of each rank:
 
     [["10.0.0.1:5000"], ["10.0.0.2:5000"]]
 
-With nccl, each process uses one GPU, in the order of CUDA_VISIBLE_DEVICES if it is set. With ring, processes
-exchange arrays over TCP, on the CPU.
+With nccl, each rank uses one GPU, in the order of CUDA_VISIBLE_DEVICES if it is set. With ring, the
+ranks exchange arrays over TCP, on the CPU.
 
-If a rank fails, the others may end by themselves within the time of --grace: with ring, their next evaluation
-returns an error. Then they get SIGTERM, and after the same time SIGKILL. An interrupt or termination signal is
-passed on; the second one kills the ranks.`,
+If a rank fails, the others may end by themselves within the time of --grace: with ring, their next
+evaluation returns an error. Then they get SIGTERM, and after the same time SIGKILL. An interrupt or
+termination signal is passed on; the second one kills the ranks.`,
 		Example: `  mlxgrad launch -n 2 -- ./lm -data-parallel
   mlxgrad launch --hosts hosts.json --backend ring -- ./lm -data-parallel`,
-		Args: cobra.ArbitraryArgs,
+		Args:                  cobra.ArbitraryArgs,
+		DisableFlagsInUseLine: true,
 	}
 	f := command.Flags()
 	f.SetInterspersed(false)
-	f.IntVarP(&c.processes, "processes", "n", 0, "`number` of processes on this machine; default: one for each GPU")
+	f.IntVarP(&c.processes, "processes", "n", 0, "number `N` of ranks on this machine; default: one for each GPU")
 	f.StringVar(&c.hosts, "hosts", "", "JSON `FILE` with the addresses of the ranks")
 	f.StringVar(&c.backend, "backend", "", "MLX's `NAME` of the transport, ring or nccl; default: nccl if MLX has it, else ring")
-	f.DurationVar(&c.grace, "grace", 10*time.Second, "`time` in which ranks may end by themselves")
+	f.DurationVar(&c.grace, "grace", 10*time.Second, "`TIME` in which ranks may end by themselves")
 	command.MarkFlagsMutuallyExclusive("processes", "hosts")
 	return cli.Verb(command, c.validate, c.run)
 }

@@ -53,6 +53,8 @@ Environment:
 
     MLXGRAD_MEMORY_LIMIT  limit of MLX's memory, such as 3GiB
     MLXGRAD_CACHE         folder of compiled kernels
+    MLXGRAD_LIB           library libmlxg, or its folder; see docs/platforms.md
+    CXX                   C++ compiler of kernels for the CPU
     NO_COLOR              set to any text, it switches colors off
 
 Progress is shown on a terminal only.`,

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +23,7 @@ import (
 type parityCommand struct {
 	Full   bool
 	Rows   bool
+	List   bool
 	Op     []string
 	DType  []string
 	Case   string
@@ -40,12 +44,14 @@ runs a sample of the cases, which reaches every operation, dtype, kernel and opt
 summary. Mean ratios are judged in float16 and bfloat16 if all cases of an operation were run.`,
 		Example: `  mlxgrad parity
   mlxgrad parity --op softmax,attention --dtype float16 --rows
-  mlxgrad parity --full --json parity.json`,
+  mlxgrad parity --full --json parity.json
+  mlxgrad parity --list --op softmax --case strided`,
 		Args: cli.NoArgs,
 	}
 	f := command.Flags()
 	f.BoolVar(&c.Full, "full", false, "run every case, not a sample")
 	f.BoolVar(&c.Rows, "rows", false, "print the table of every row")
+	f.BoolVar(&c.List, "list", false, "print the selected cases and count their rows, and run none")
 	var ops []string
 	if names {
 		ops = opNames()
@@ -81,6 +87,9 @@ func (c *parityCommand) validate([]string) error {
 	if c.Repeat < 1 {
 		return fmt.Errorf("--repeat is %d; it must be at least 1", c.Repeat)
 	}
+	if c.List && c.JSON != "" {
+		return errors.New("--json is a report of cases that ran; --list runs none")
+	}
 	var err error
 	if c.pattern, err = cli.Pattern("--case", c.Case); err != nil {
 		return err
@@ -97,6 +106,9 @@ func (c *parityCommand) run(s cli.Streams) error {
 	defer stop()
 
 	ops, dtypes := c.ops(), chosenDTypes(c.DType)
+	if c.List {
+		return list(s.Out, ops, dtypes)
+	}
 	out := s.Text(c.JSON)
 	defer out.Status.End()
 	progress := &parityProgress{status: out.Status, allRows: compare.CountRows(ops, dtypes)}
@@ -120,6 +132,28 @@ func (c *parityCommand) run(s cli.Streams) error {
 		return cli.ErrFailed
 	}
 	return nil
+}
+
+// list prints the operation, name and dtypes of each case, separated by tabs, and the number of all rows.
+func list(out io.Writer, ops []compare.Op, dtypes []mlxc.DType) error {
+	b := bufio.NewWriter(out)
+	cases, rows := 0, 0
+	for _, op := range ops {
+		for _, c := range op.Cases {
+			var names []string
+			for _, dtype := range dtypes {
+				if n := compare.CountRows([]compare.Op{{Name: op.Name, Cases: []compare.Case{c}}}, []mlxc.DType{dtype}); n > 0 {
+					names, rows = append(names, dtype.String()), rows+n
+				}
+			}
+			if len(names) > 0 {
+				cases++
+				fmt.Fprintf(b, "%s\t%s\t%s\n", op.Name, c.Name, strings.Join(names, ","))
+			}
+		}
+	}
+	fmt.Fprintf(b, "%d rows of %d cases\n", rows, cases)
+	return b.Flush()
 }
 
 // sample reports whether the flags select a sample of the cases.

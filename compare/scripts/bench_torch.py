@@ -5,7 +5,7 @@
     python3 bench_torch.py --op gated-delta-rule,ssm-scan --dtype float16,bfloat16 > fla.csv
     taskset -c 0,1 python3 bench_torch.py --device cpu --threads 2 > torch-cpu.csv
 
-Like mlxgrad bench, it makes random, contiguous inputs and cotangents in advance, in several sets that are
+Like mlxgrad bench, it makes random, contiguous inputs and cotangents in advance, in several equal sets that are
 together larger than the caches. A repetition is about 10 ms of evaluations. On a CPU, small cases have a set
 for each of them, because mlxgrad bench gives each its own output. On a GPU, a delay holds the evaluations back
 until the host has submitted all of them, and attention has a line for each of PyTorch's kernels; if a kernel
@@ -116,18 +116,17 @@ def ssm_scan(chunk_simple_gla):
 def evaluation(case, side, dtype, device):
     """Returns a function that evaluates the pass on operand set i modulo the number of sets."""
     size = sum(math.prod(s) for s in case.shapes) * dtype.itemsize
-    sets = []
+    random = [deviation * torch.randn(s, device=device, dtype=dtype) for s, deviation in zip(case.shapes, case.deviations)]
+    extra = [torch.randint(case.targets, case.shapes[0][:1], device=device)] if case.targets else []
+    sets, cotangents = [], None
     for _ in range(max(1, min(8 if device == "cuda" else MAX_COPIES, (400 << 20) // size + 1))):
-        inputs = [(deviation * torch.randn(s, device=device, dtype=dtype)).requires_grad_()
-                  for s, deviation in zip(case.shapes, case.deviations)]
-        extra = [torch.randint(case.targets, case.shapes[0][:1], device=device)] if case.targets else []
-        sets.append([inputs, extra, None, None])
+        sets.append([[r.clone().requires_grad_() for r in random], extra, None, None])
     choice = sdpa_kernel(BACKENDS[side]) if side in BACKENDS else contextlib.nullcontext()
     with choice:
         for s in sets:
             y = case.f(*s[0], *s[1])
-            outputs = y if isinstance(y, tuple) else (y,)
-            s[2], s[3] = (y if case.kind == "backward" else None), [torch.randn_like(o) for o in outputs]
+            cotangents = cotangents or [torch.randn_like(o) for o in (y if isinstance(y, tuple) else (y,))]
+            s[2], s[3] = (y if case.kind == "backward" else None), [c.clone() for c in cotangents]
 
     def evaluate(i):
         inputs, extra, y, dy = sets[i % len(sets)]

@@ -28,29 +28,32 @@ struct LeftMatrix {
   device const float* factors;
 
   float at(int row, int column) const {
-    return row < rows && column < columns ? elements[size_t(row) * stride + column] : 0.0f;
+    return uint(row) < uint(rows) && uint(column) < uint(columns) ? elements[size_t(row) * stride + column] : 0.0f;
   }
 
-  // load reads the operand's part from `first_row` and column `inner` on.
-  template <int LANES, int ROWS, int INNER>
+  // load reads the operand's part from `first_row` and column `inner` on. If DIRECTION is -1, columns are in descending
+  // order, and columns before the first are zero.
+  template <int DIRECTION = 1, int LANES, int ROWS, int INNER>
   void load(thread Tile<LANES, ROWS, INNER>& tile, int first_row, int inner, uint lane) const {
     for (int i = 0; i < tile.LANE_ROWS; i++) {
       const int row = first_row + tile.row(i, lane);
       for (int j = 0; j < tile.LANE_COLUMNS; j++) {
-        const int k = inner + tile.column(j, lane);
+        const int k = inner + DIRECTION * tile.column(j, lane);
         const float value = TRANSPOSED ? at(k, row) : at(row, k);
-        tile.set(i, j, SCALED ? value * factors[k] : value);
+        tile.set(i, j, SCALED ? value * factors[DIRECTION < 0 ? max(k, 0) : k] : value);
       }
     }
   }
 };
 
 // A RightMatrix is the right-hand operand of a product: a matrix of `rows` rows that are STRIDE elements apart. Rows
-// beyond are zero.
+// beyond are zero. If STRIDE is negative, the rows are in descending order, and so are the terms of a product.
 template <int STRIDE>
 struct RightMatrix {
   device const float* elements;
   int rows;
+
+  RightMatrix<-STRIDE> descending() const { return {elements + (rows - 1) * STRIDE, rows}; }
 };
 
 // add_product adds left · right to sum, whose first row is row `first_row` of left. The product has INNER terms at a
@@ -65,16 +68,18 @@ inline void add_product(
     threadgroup float* memory,
     Team<LANES, SIMDGROUPS> team) {
   typedef Team<LANES, SIMDGROUPS> TEAM;
+  constexpr int DIRECTION = STRIDE < 0 ? -1 : 1;
+  const int first = STRIDE < 0 ? right.rows - 1 : 0;
   TEAM::synchronize();
   Panel<LANES, float, INNER, COLUMNS, STRIDE> panel;
   panel.init(memory, right.elements, right.rows, team.index(), TEAM::THREADS);
   for (int inner = 0; inner < right.rows; inner += INNER) {
     const int next = inner + INNER;
     acquire(panel);
-    panel.advance(right.elements + size_t(next) * STRIDE, right.rows - next, team.index(), TEAM::THREADS);
+    panel.advance(right.elements + next * STRIDE, right.rows - next, team.index(), TEAM::THREADS);
     commit(panel);
     Tile<LANES, ROWS, INNER> part;
-    left.load(part, first_row, inner, team.lane);
+    left.template load<DIRECTION>(part, first_row, first + DIRECTION * inner, team.lane);
     multiply_add(sum, part, panel, team.lane);
     finish<0>(sum);
   }

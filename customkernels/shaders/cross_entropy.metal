@@ -240,7 +240,7 @@ template <
       continue;
     }
     const RowGradient gradient = row_gradient(cotangent, sums.maximum, sums.exp_sum, target, options);
-    block.write_gradients_backward(gradient, x, dx, columns, is_aligned, options);
+    block.write_gradients_backward(gradient, x, dx, own_rows.step * long(options.width), columns, is_aligned, options);
   }
 }
 
@@ -276,7 +276,8 @@ template <typename INDEX_T>
   }
 }
 
-// Computes dx of every row. Each row has its own cotangent. dlogits may be the memory of logits.
+// Computes dx of the rows rows − 1 − i, for each i in own_rows. Each row has its own cotangent. dlogits may be the
+// memory of logits.
 template <typename Block, int VEC, typename T, typename INDEX_T>
 inline void write_gradients(
     device const T* logits,
@@ -287,11 +288,10 @@ inline void write_gradients(
     uint rows,
     LossOptions options,
     BlockColumns columns,
-    uint2 group,
-    uint2 groups,
+    GroupRows own_rows,
     uint lane) {
   const bool is_aligned = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
-  for (uint i = group.y; i < rows; i += groups.y) {
+  for (uint i = own_rows.first; i < own_rows.end; i += own_rows.step) {
     const uint row = rows - 1 - i;
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
@@ -305,9 +305,11 @@ inline void write_gradients(
     }
     const RowGradient gradient = row_gradient(cotangent, maximum, exp_sum, target, options);
     for (size_t begin = columns.first; begin < options.width; begin += columns.stride) {
+      const bool is_last = begin == columns.last;
+      const long next = is_last ? -long(own_rows.step * options.width + (begin - columns.first)) : long(columns.stride);
       Block block;
       block.load(x + begin, options.width - begin, is_aligned);
-      block.write_gradient(gradient, x, dx, begin, is_aligned, options);
+      block.write_gradient(gradient, x, dx, begin, next, is_aligned, options);
     }
   }
 }
@@ -346,7 +348,8 @@ template <
   const size_t first = group.x * block_size + Block::first_column(thread_index);
   const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);
   write_gradients<Block, VEC>(
-      logits, targets, states, cotangents, dlogits, rows, options, columns, group, groups, lane);
+      logits, targets, states, cotangents, dlogits, rows, options, columns,
+      group_rows(group.y, groups.y, rows, threads.x), lane);
 }
 
 // Writes dx to `destination`, which may be logits. MLX's custom kernels cannot write to memory that exists, so it is an
@@ -385,5 +388,6 @@ template <
   const size_t first = group.x * block_size + Block::first_column(thread_index);
   const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);
   write_gradients<Block, VEC>(
-      logits, targets, states, cotangents, (device T*)destination, rows, options, columns, group, groups, lane);
+      logits, targets, states, cotangents, (device T*)destination, rows, options, columns,
+      group_rows(group.y, groups.y, rows, threads.x), lane);
 }

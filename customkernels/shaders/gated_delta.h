@@ -26,16 +26,17 @@
 //   Z  = dPᵀ Q + dAᵀ (β ⊙ K)                                      the gradient of k_j as the key of column j
 //   dQ = scale · e^b ⊙ (dO Sᵀ) + dP K,  dK = β ⊙ X + Y + Z
 //   dβ_t = k_t·x_t + v_t·dr_t
-//   d log α_t = Σ_{s ≥ t} (q_s·dq_s + β_s k_s·x_s − k_s·z_s) + Σ_{j < t} k_j·y_j + e^{b_C} ⟨S, dS_C⟩
+//   M_tj = P_tj · (dO Uᵀ)_tj − A_tj · (dR Uᵀ)_tj for j < t
+//   d log α_t = Σ_{s ≥ t} e^{b_s} (scale · q_s·(S dO_s) − β_s k_s·(S dR_s)) + Σ_{s ≥ t > j} M_sj
+//             + Σ_{j < t} k_j·y_j + e^{b_C} ⟨S, dS_C⟩
 //
-// The last line is the derivative with respect to b, summed over the steps from t on. A term with e^{b_t − b_j} has the
-// same factor in q·dq or k·x and in k·z or k·y. The terms of the diagonal of dP cancel in q·dq − k·z, so the kernel
-// leaves them out.
+// M_tj is the derivative with respect to b_t − b_j. Summing q·dq, k·x and k·z over the steps from t on would give the
+// same number with a larger error, because M_tj is part of row t and of column j and cancels if both are in the sum.
 //
 // Kernels:
 //
 //   file                        kernel                       computes                              for each
-//   gated_delta_forward.metal   gated_delta_chunks           P, T, −W and the sums of log α        chunk
+//   gated_delta_forward.metal   gated_delta_chunks           P, A, T, −W and the sums of log α     chunk
 //                               gated_delta_states           U, and S of every chunk in turn       sequence
 //                               gated_delta_output           O                                     chunk
 //   gated_delta_backward.metal  gated_delta_state_gradients  dU, and dS of every chunk in turn     sequence
@@ -159,29 +160,23 @@ struct DeltaChunk {
     }
   }
 
-  // write_state computes to = factor · from + left · right for VALUE_BLOCK columns of states.
-  template <typename LEFT>
-  void write_state(
-      device const float* from, float factor, device float* to, LEFT left, Values right, threadgroup float* memory)
-      const {
-    for (int first = 0; first < HEAD_DIM; first += CHUNK) {
-      const int row = first + first_row;
-      const Rows rows = {from, VALUE_DIM, HEAD_DIM, VALUE_BLOCK, nullptr};
-      ValueTile tile;
-      rows.load(tile, row, 0, team.lane);
-      multiply(tile, factor);
-      add_product<STEP_TERMS>(tile, left, row, right, memory, team);
-      store(tile, to + row * VALUE_DIM, VALUE_DIM, HEAD_DIM - row, team.lane);
-    }
+  // load_state reads VALUE_BLOCK columns of a state from `row` on.
+  void load_state(thread ValueTile& tile, device const float* state, int row) const {
+    const Rows rows = {state, VALUE_DIM, HEAD_DIM, VALUE_BLOCK, nullptr};
+    rows.load(tile, row, 0, team.lane);
+  }
+
+  // store_state writes VALUE_BLOCK columns of a state from `row` on.
+  void store_state(thread ValueTile& tile, device float* state, int row) const {
+    store(tile, state + row * VALUE_DIM, VALUE_DIM, HEAD_DIM - row, team.lane);
   }
 
   // copy_state copies VALUE_BLOCK columns of a state.
   void copy_state(device const float* from, device float* to) const {
     for (int row = first_row; row < HEAD_DIM; row += CHUNK) {
-      const Rows rows = {from, VALUE_DIM, HEAD_DIM, VALUE_BLOCK, nullptr};
       ValueTile tile;
-      rows.load(tile, row, 0, team.lane);
-      store(tile, to + row * VALUE_DIM, VALUE_DIM, HEAD_DIM - row, team.lane);
+      load_state(tile, from, row);
+      store_state(tile, to, row);
     }
   }
 };

@@ -5,8 +5,8 @@
 //
 // Device traffic in floats for each step and value head, with D = HEAD_DIM, DV = VALUE_DIM and C = CHUNK:
 //
-//   gated_delta_state_gradients  DV + 3·D·DV / C written; 3·D + C for each block of columns, 3·DV + 4·D·DV / C read
-//   gated_delta_gradients        2·D + 2·DV + 2·C written; 8·D + 10·DV + 5·C + 3·D·DV / C read
+//   gated_delta_state_gradients  DV + 2·D·DV / C written; 3·D + C for each block of columns, 3·DV + 3·D·DV / C read
+//   gated_delta_gradients        2·D + 2·DV + 2·C written; 7·D + 10·DV + 6·C + 3·D·DV / C read
 
 #include "gated_delta.h"
 
@@ -56,8 +56,15 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
     const typename Block::Columns of_updates = {
         keys + block.slot() * (CHUNK * HEAD_DIM), HEAD_DIM, CHUNK, HEAD_DIM, nullptr};
     const float decay = block.field(steps, STEP_FROM_START)[CHUNK - 1];
-    block.write_state(after, decay, before, queries, outputs, memory);
-    block.write_state(before, 1, before, of_updates, typename Block::Values{update, block.range.steps}, memory);
+    const typename Block::Values updates = {update, block.range.steps};
+    for (int row = block.first_row; row < block.first_row + HEAD_DIM; row += CHUNK) {
+      // Late steps have decayed most. Adding small terms first makes the smallest error.
+      block.load_state(tile, after, row);
+      multiply(tile, decay);
+      add_product<Block::STEP_TERMS>(tile, queries, row, outputs.descending(), memory, block.team);
+      add_product<Block::STEP_TERMS>(tile, of_updates, row, updates.descending(), memory, block.team);
+      block.store_state(tile, before, row);
+    }
   }
 }
 
@@ -91,16 +98,74 @@ inline void write_update_gradients(
   }
 }
 
-// write_score_gradients computes dP below its diagonal, the diagonal, and dA.
+// A PairSums holds M in threadgroup memory, below the diagonal, and sums it over the pairs of steps around each step.
+// It has the rows and columns of the chunk's steps.
+template <int CHUNK>
+struct PairSums {
+  static constexpr constant int PITCH = CHUNK + 1;  // rows and columns without bank conflicts
+  static constexpr constant int SIZE = CHUNK * PITCH;
+
+  // add adds factor · products ⊙ scores. If FIRST, it overwrites.
+  template <bool FIRST, typename BLOCK>
+  static void add(
+      threadgroup float* pairs,
+      thread BLOCK& block,
+      thread typename BLOCK::Scores& products,
+      device const float* scores,
+      float factor) {
+    device const float* const square = block.square(scores);
+    for (int i = 0; i < products.LANE_ROWS; i++) {
+      for (int j = 0; j < products.LANE_COLUMNS; j++) {
+        const int t = block.first_row + products.row(i, block.team.lane);
+        const int earlier = products.column(j, block.team.lane);
+        if (earlier < t && t < block.range.steps) {
+          const float value = factor * (products.get(i, j) * square[t * CHUNK + earlier]);
+          pairs[t * PITCH + earlier] = FIRST ? value : pairs[t * PITCH + earlier] + value;
+        }
+      }
+    }
+  }
+
+  // sum_rows replaces element t of row s, t ≤ s, by the sum of M_sj over j < t.
+  template <typename TEAM>
+  static void sum_rows(threadgroup float* pairs, int steps, TEAM team) {
+    for (int s = team.index(); s < steps; s += TEAM::THREADS) {
+      float sum = 0;
+      for (int t = 0; t < s; t++) {
+        const float value = pairs[s * PITCH + t];
+        pairs[s * PITCH + t] = sum;
+        sum += value;
+      }
+      pairs[s * PITCH + s] = sum;
+    }
+  }
+
+  // sum_columns writes the sums over the rows s ≥ t of element t.
+  template <typename TEAM>
+  static void sum_columns(threadgroup const float* pairs, threadgroup float* sums, int steps, TEAM team) {
+    for (int t = team.index(); t < steps; t += TEAM::THREADS) {
+      float sum = 0;
+      for (int s = steps - 1; s >= t; s--) {
+        sum += pairs[s * PITCH + t];
+      }
+      sums[t] = sum;
+    }
+  }
+};
+
+// write_score_gradients computes dP below its diagonal, the diagonal, dA, and M.
 template <int VALUE_DIM, int VALUE_BLOCK, int CHUNK, typename BLOCK>
 inline void write_score_gradients(
     thread BLOCK& block,
     device const float* steps,
+    device const float* scores,
+    device const float* key_scores,
     device const float* updates,
     device const float* d_o,
     device const float* d_r,
     float scale,
     device float* d_scores,
+    threadgroup float* pairs,
     threadgroup float* diagonal,
     threadgroup float* memory) {
   const typename BLOCK::Values right = {updates + block.slot() * (CHUNK * VALUE_DIM), block.range.steps};
@@ -110,6 +175,7 @@ inline void write_score_gradients(
   fill(products, 0);
   device const float* const of_outputs = d_o + (block.value_row() + block.first_row) * VALUE_DIM;
   add_transposed_product<VALUE_BLOCK>(products, of_outputs, rows, right, memory, block.team);
+  PairSums<CHUNK>::template add<true>(pairs, block, products, scores, 1);
   multiply(products, scale);
   for (int i = 0; i < products.LANE_ROWS; i++) {
     for (int j = 0; j < products.LANE_COLUMNS; j++) {
@@ -124,6 +190,7 @@ inline void write_score_gradients(
   fill(products, 0);
   device const float* const of_updates = d_r + (block.slot() * CHUNK + block.first_row) * VALUE_DIM;
   add_transposed_product<VALUE_BLOCK>(products, of_updates, rows, right, memory, block.team);
+  PairSums<CHUNK>::template add<false>(pairs, block, products, key_scores, -1);
   block.template decay_scores<true>(products, steps, -1);
   store(products, to + CHUNK * CHUNK, CHUNK, BLOCK::ROWS, block.team.lane);
 }
@@ -131,7 +198,7 @@ inline void write_score_gradients(
 // RowSums holds sums over HEAD_DIM for each of the lane's rows.
 template <int N>
 struct RowSums {
-  float decays[N];  // q·dq + β k·x − k·z, without the diagonal of dP
+  float decays[N];  // the row's terms of the gradient of log α
   float betas[N];   // v·dr + k·x
   float states[N];  // k·y
 };
@@ -166,16 +233,15 @@ inline void write_head_gradients(
   device const float* const dp = d_scores + 2 * block.slot() * (CHUNK * CHUNK);
   device const float* const da = dp + CHUNK * CHUNK;
   device const float* const beta = block.field(steps, STEP_BETA);
-  float products[HeadTile::LANE_ROWS];
 
   HeadTile tile, sum;
   fill(tile, 0);
   add_transposed_product<VALUE_BLOCK>(
       tile, d_o + (block.value_row() + row) * VALUE_DIM, rows, state, memory, block.team);
   scale_rows(tile, block.field(steps, STEP_QUERY) + row, lane);
+  add_row_products(sums.decays, tile, query_rows, row, column, lane);
   add_product<BLOCK::STEP_TERMS>(
       tile, typename BLOCK::Rows{dp, CHUNK, CHUNK, CHUNK, nullptr}, row, keys, memory, block.team);
-  add_row_products(sums.decays, tile, query_rows, row, column, lane);
   add_rows(tile, diagonal + row, key_rows, row, column, lane);
   store(tile, dq + first, HEAD_DIM, rows, lane);
 
@@ -183,26 +249,18 @@ inline void write_head_gradients(
   add_transposed_product<VALUE_BLOCK>(tile, d_r + own, rows, state, memory, block.team);
   scale_rows(tile, block.field(steps, STEP_FROM_START) + row, lane);
   multiply(tile, -1);
-  add_product<BLOCK::STEP_TERMS>(
-      tile, typename BLOCK::Rows{da, CHUNK, CHUNK, CHUNK, nullptr}, row, keys, memory, block.team);
-  add_row_products(sums.betas, tile, key_rows, row, column, lane);
   sum = tile;
   scale_rows(sum, beta + row, lane);
   add_row_products(sums.decays, sum, key_rows, row, column, lane);
-
-  fill(tile, 0);
+  add_product<BLOCK::STEP_TERMS>(
+      tile, typename BLOCK::Rows{da, CHUNK, CHUNK, CHUNK, nullptr}, row, keys, memory, block.team);
+  add_row_products(sums.betas, tile, key_rows, row, column, lane);
+  scale_rows(tile, beta + row, lane);
   add_product<BLOCK::STEP_TERMS>(
       tile, typename BLOCK::Columns{dp, CHUNK, CHUNK, CHUNK, nullptr}, row, queries, memory, block.team);
   add_product<BLOCK::STEP_TERMS>(
       tile, typename BLOCK::ScaledColumns{da, CHUNK, CHUNK, CHUNK, beta}, row, keys, memory, block.team);
-  add(sum, tile);
-  for (int i = 0; i < HeadTile::LANE_ROWS; i++) {
-    products[i] = 0;
-  }
-  add_row_products(products, tile, key_rows, row, column, lane);
-  for (int i = 0; i < HeadTile::LANE_ROWS; i++) {
-    sums.decays[i] -= products[i];
-  }
+  sum = tile;
 
   fill(tile, 0);
   add_transposed_product<VALUE_BLOCK>(tile, updates + own, rows, d_state, memory, block.team);
@@ -233,6 +291,7 @@ inline float state_product(device const float* state, device const float* d_stat
 // write_decay_gradients computes the gradients of log α from the sums of all rows. One thread calls it.
 inline void write_decay_gradients(
     threadgroup float* of_rows,
+    threadgroup const float* of_pairs,
     threadgroup const float* of_states,
     float of_end,
     device const float* log_decay,
@@ -246,7 +305,7 @@ inline void write_decay_gradients(
   sum = {of_end, 0};
   for (int t = 0; t < steps; t++) {
     // The decay is 0 at and below LEAST_LOG_DECAY, and so is its derivative.
-    to[t] = log_decay[t] > LEAST_LOG_DECAY ? sum.total() + of_rows[t] : 0.0f;
+    to[t] = log_decay[t] > LEAST_LOG_DECAY ? sum.total() + (of_rows[t] + of_pairs[t]) : 0.0f;
     sum.add(of_states[t]);
   }
 }
@@ -267,13 +326,15 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
     device const int* starts [[buffer(11)]],
     device const int* size_values [[buffer(12)]],
     device const float* scalars [[buffer(13)]],
-    device float* dq [[buffer(14)]],
-    device float* dk [[buffer(15)]],
-    device float* dv [[buffer(16)]],
-    device float* d_log_decay [[buffer(17)]],
-    device float* d_beta [[buffer(18)]],
-    device float* d_r [[buffer(19)]],
-    device float* d_scores [[buffer(20)]],
+    device const float* scores [[buffer(14)]],
+    device const float* key_scores [[buffer(15)]],
+    device float* dq [[buffer(16)]],
+    device float* dk [[buffer(17)]],
+    device float* dv [[buffer(18)]],
+    device float* d_log_decay [[buffer(19)]],
+    device float* d_beta [[buffer(20)]],
+    device float* d_r [[buffer(21)]],
+    device float* d_scores [[buffer(22)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
@@ -281,7 +342,9 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
   typedef typename Block::HeadTile HeadTile;
   constexpr int THREADS = Block::TEAM::THREADS;
   threadgroup float memory[Block::MEMORY];
+  threadgroup float pairs[PairSums<CHUNK>::SIZE];
   threadgroup float of_rows[CHUNK];
+  threadgroup float of_pairs[CHUNK];
   threadgroup float of_states[CHUNK];
   threadgroup float of_threads[THREADS];
   threadgroup float diagonal[CHUNK];
@@ -296,7 +359,9 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
       block, v, steps, inverse, d_updates, d_r, dv, sums.betas, memory);
   Block::TEAM::synchronize();
   write_score_gradients<VALUE_DIM, VALUE_BLOCK, CHUNK>(
-      block, steps, updates, d_o, d_r, scalars[0], d_scores, diagonal, memory);
+      block, steps, scores, key_scores, updates, d_o, d_r, scalars[0], d_scores, pairs, diagonal, memory);
+  Block::TEAM::synchronize();
+  PairSums<CHUNK>::sum_rows(pairs, block.range.steps, block.team);
   for (int column = 0; column < HEAD_DIM; column += HEAD_BLOCK) {
     write_head_gradients<VALUE_DIM, HEAD_DIM, HEAD_BLOCK, VALUE_BLOCK, CHUNK>(
         block, column, q, k, steps, updates, states, d_states, d_o, d_r, d_scores, dq, dk, diagonal, sums, memory);
@@ -314,6 +379,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
       d_beta[block.value_row() + t] = sums.betas[i];
     }
   }
+  PairSums<CHUNK>::sum_columns(pairs, of_pairs, block.range.steps, block.team);
   Block::TEAM::synchronize();
   if (block.team.index() == 0) {
     float product = 0;
@@ -321,7 +387,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
       product += of_threads[i];
     }
     write_decay_gradients(
-        of_rows, of_states, product * block.field(steps, STEP_FROM_START)[CHUNK - 1], log_decay + block.value_row(),
-        d_log_decay + block.value_row(), block.range.steps);
+        of_rows, of_pairs, of_states, product * block.field(steps, STEP_FROM_START)[CHUNK - 1],
+        log_decay + block.value_row(), d_log_decay + block.value_row(), block.range.steps);
   }
 }

@@ -2,7 +2,7 @@
 //
 // Device traffic in floats for each step and value head, with D = HEAD_DIM, DV = VALUE_DIM and C = CHUNK:
 //
-//   gated_delta_chunks  2·D read, and D + 2·C + 9 in all for W, T, P and the numbers of the steps
+//   gated_delta_chunks  2·D read, and D + 3·C + 9 in all for W, T, P, A and the numbers of the steps
 //   gated_delta_states  DV + D·DV / C written; 2·D + C for each block of columns, DV + 2·D·DV / C read
 //   gated_delta_output  DV written; D + C for each block of columns, DV + D·DV / C read
 
@@ -76,6 +76,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int HEAD_BLOCK>
     device float* scores [[buffer(8)]],
     device float* inverse [[buffer(9)]],
     device float* keys [[buffer(10)]],
+    device float* key_scores [[buffer(11)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
@@ -105,6 +106,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int HEAD_BLOCK>
   add_transposed_product<HEAD_BLOCK>(products, k + first, own, rows, memory, block.team);
   block.template decay_scores<true>(products, steps, 1);
   scale_rows(products, block.field(steps, STEP_BETA) + block.first_row, block.team.lane);
+  store(products, key_scores + square + block.first_row * CHUNK, CHUNK, Block::ROWS, block.team.lane);
   for (int i = 0; i < products.LANE_ROWS; i++) {
     for (int j = 0; j < products.LANE_COLUMNS; j++) {
       const int row = block.first_row + products.row(i, block.team.lane);
@@ -171,9 +173,13 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
     const typename Block::ScaledColumns written = {
         k + block.key_row() * HEAD_DIM, HEAD_DIM, block.range.steps, HEAD_DIM, block.field(steps, STEP_TO_END)};
     const float decay = block.field(steps, STEP_FROM_START)[CHUNK - 1];
-    block.write_state(
-        state, decay, walk.state(states, final_state, i + 1), written,
-        typename Block::Values{update, block.range.steps}, memory);
+    for (int row = block.first_row; row < block.first_row + HEAD_DIM; row += CHUNK) {
+      block.load_state(tile, state, row);
+      multiply(tile, decay);
+      add_product<Block::STEP_TERMS>(
+          tile, written, row, typename Block::Values{update, block.range.steps}, memory, block.team);
+      block.store_state(tile, walk.state(states, final_state, i + 1), row);
+    }
   }
 }
 

@@ -162,13 +162,15 @@ struct LogitBlock {
     }
   }
 
-  // Adds the block to the sums of a thread, step by step. exp_sum is rescaled if the maximum grows.
-  void add_to(thread RowSums& sums, uint left, LossOptions options) const {
+  // Adds the block to the sums of a thread, step by step. exp_sum is rescaled if the maximum grows. Prefetches the
+  // block at `next`.
+  void add_to(thread RowSums& sums, device const T* next, uint left, LossOptions options) const {
     float score_sums[VEC] = {};
     for (int step = 0; step < VECS_PER_THREAD && uint(step * VEC_STRIDE) < left; step += VECS_PER_STEP) {
       const float maximum = max(sums.maximum, capped<CAPPED>(step_maximum(step), options));
       float exp_sums[VEC] = {};
       for (int v = step; v < step + VECS_PER_STEP; v++) {
+        prefetch_load<VEC>(next + v * VEC_STRIDE);
         add_vec(v, maximum, left, options, exp_sums, score_sums);
       }
       sums.exp_sum = fma(sums.exp_sum, exp_below<T>(sums.maximum, maximum), Pairwise<VEC>::sum(exp_sums));
@@ -184,24 +186,36 @@ struct LogitBlock {
     for (size_t begin = columns.first; begin < options.width; begin += columns.stride) {
       const uint left = options.width - begin;
       load(row + begin, left, is_aligned);
-      add_to(sums, left, options);
+      add_to(sums, row + begin + min(columns.stride, size_t(left)), left, options);
     }
     return sums;
   }
 
-  // Writes dx at vector v, which begins at `column`.
-  void write_vec(int v, size_t column, RowGradient row, device T* dx, bool is_aligned, LossOptions options) const {
+  // Writes dx at vector v, which begins at `column`. Prefetches the vector that is `next` columns away.
+  void write_vec(
+      int v,
+      size_t column,
+      long next,
+      RowGradient row,
+      device const T* x,
+      device T* dx,
+      bool is_aligned,
+      LossOptions options) const {
     float values[VEC];
+    prefetch_load<VEC>(x + column + next);
+    prefetch_store<VEC>(dx + column + next);
     for (int k = 0; k < VEC; k++) {
       values[k] = logit_gradient<T, CAPPED>(logit(v, k), row, row.smoothing_term, options);
     }
     store_vec<VEC>(dx, column, options.width, is_aligned, values);
   }
 
-  // Writes dx of the block, which begins at column `begin` of the row x. The target's dx is overwritten last, because a
-  // test for the target in each vector would take longer. Its logit is read first, because dx may be x.
+  // Writes dx of the block, which begins at column `begin` of the row x. The thread's next block is `next` columns
+  // away. The target's dx is overwritten last, because a test for the target in each vector would take longer. Its
+  // logit is read first, because dx may be x.
   void write_gradient(
-      RowGradient row, device const T* x, device T* dx, size_t begin, bool is_aligned, LossOptions options) const {
+      RowGradient row, device const T* x, device T* dx, size_t begin, long next, bool is_aligned, LossOptions options)
+      const {
     const uint left = options.width - begin;
     const uint offset = row.target - uint(begin);
     const bool has_target =
@@ -209,11 +223,11 @@ struct LogitBlock {
     const float target_logit = has_target ? float(x[row.target]) : 0;
     if (is_aligned && all_in_row(left)) {
       for (int v = 0; v < VECS_PER_THREAD; v++) {
-        write_vec(v, begin + v * VEC_STRIDE, row, dx, true, options);
+        write_vec(v, begin + v * VEC_STRIDE, next, row, x, dx, true, options);
       }
     } else {
       for (int v = 0; v < VECS_PER_THREAD && uint(v * VEC_STRIDE) < left; v++) {
-        write_vec(v, begin + v * VEC_STRIDE, row, dx, is_aligned, options);
+        write_vec(v, begin + v * VEC_STRIDE, next, row, x, dx, is_aligned, options);
       }
     }
     if (has_target) {
@@ -222,15 +236,23 @@ struct LogitBlock {
   }
 
   // Writes dx of all blocks of the thread, from the last to the first. Registers hold the last block, and a cache is
-  // likely to still have the blocks read just before it.
+  // likely to still have the blocks read just before it. The thread's next row is `row_step` elements away.
   void write_gradients_backward(
-      RowGradient row, device const T* x, device T* dx, BlockColumns columns, bool is_aligned, LossOptions options) {
+      RowGradient row,
+      device const T* x,
+      device T* dx,
+      long row_step,
+      BlockColumns columns,
+      bool is_aligned,
+      LossOptions options) {
     for (size_t begin = columns.last; columns.first < options.width; begin -= columns.stride) {
       if (begin != columns.last) {
         load(x + begin, options.width - begin, is_aligned);
       }
-      write_gradient(row, x, dx, begin, is_aligned, options);
-      if (begin == columns.first) {
+      const bool is_last = begin == columns.first;
+      const long next = is_last ? row_step + long(columns.last - begin) : -long(columns.stride);
+      write_gradient(row, x, dx, begin, next, is_aligned, options);
+      if (is_last) {
         break;
       }
     }

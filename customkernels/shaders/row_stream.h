@@ -5,8 +5,9 @@
 //
 //   aligned rows of at most 32   Registers hold the whole row. All loads of a row are issued before its first use. With
 //   elements per thread          PREFETCH the loads of the next row are issued before the sums of the current one.
-//   other aligned rows           The first pass loads the row into thread memory. Only CPUs have this case.
-//   unaligned rows               Both passes load the elements from device memory.
+//   other aligned rows           The first pass converts the row to HELD_T in thread memory. Only CPUs have this case.
+//   unaligned rows               Both passes load the elements from device memory. So do the other aligned rows if
+//                                HELD_T is T, because the copy would take more of a CPU's cache.
 
 #include "rows.h"
 
@@ -71,6 +72,7 @@ template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, bool PREFET
 struct RowStream {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
   static constexpr constant bool WHOLE_ROWS = ALIGNED && VECS_PER_THREAD * VEC <= 32;
+  static constexpr constant bool HOLDS = WHOLE_ROWS || (ALIGNED && !is_same<T, HELD_T>::value);
 
   device const T* x;
   device const T* w;
@@ -91,18 +93,18 @@ struct RowStream {
     }
   }
 
-  // Converts vector v of a row to float, from `held` or, if the rows are unaligned, from device memory.
+  // Converts vector v of a row to float, from `held` or from device memory.
   void held_values(thread const Held& held, device const T* row, int v, thread float* values) const {
-    if (ALIGNED) {
+    if (HOLDS) {
       convert_vec<VEC, float>(reinterpret_cast<thread const HELD_T*>(held.vecs[v].values), values);
     } else {
-      load_vec<VEC>(row, column(v), width, false, values);
+      load_vec<VEC>(row, column(v), width, ALIGNED, values);
     }
   }
 
   // Loads the weight and, with PREFETCH, the first row. Rows are given by the index of their first element.
   void begin(bool has_rows, size_t start, thread Held& held_w, thread Held& held_x, thread Held& held_dy) const {
-    if (ALIGNED && HAS_WEIGHT) {
+    if (HOLDS && HAS_WEIGHT) {
       hold(w, held_w);
     }
     if (WHOLE_ROWS && PREFETCH && has_rows) {
@@ -134,7 +136,7 @@ struct RowStream {
       thread float* xs,
       thread float* dys,
       thread float* g) const {
-    if (ALIGNED && !WHOLE_ROWS) {
+    if (HOLDS && !WHOLE_ROWS) {
       load_vec_held(x + start, v, column(v), width, held_x);
       load_vec_held(dy + start, v, column(v), width, held_dy);
     }

@@ -39,7 +39,7 @@ struct Panel<32, T, ROWS, COLUMNS, STRIDE, USES> {
     for (uint i = thread_index * vec; i < ROWS * COLUMNS; i += threads * vec) {
       T values[vec];
       if (int(i / COLUMNS) < next_rows) {
-        load_vec<vec>(next + i / COLUMNS * STRIDE, i % COLUMNS, COLUMNS, is_packed, values);
+        load_vec<vec>(next + int(i / COLUMNS) * STRIDE, i % COLUMNS, COLUMNS, is_packed, values);
       } else {
         for (int k = 0; k < vec; k++) {
           values[k] = T(0);

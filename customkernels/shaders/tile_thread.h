@@ -71,14 +71,14 @@ inline void add_product(
     float right[INNER][8];
     if (TRANSPOSED) {
       for (int j = 0; j < 8; j++) {
-        device const T* const row = panel.current + size_t(c + j) * STRIDE;
+        device const T* const row = panel.current + (c + j) * STRIDE;
         for (int k = 0; k < INNER; k++) {
           right[k][j] = c + j < panel.current_rows ? float(row[k]) : 0.0f;
         }
       }
     } else {
       for (int k = 0; k < INNER; k++) {
-        device const T* const row = panel.current + size_t(k) * STRIDE + c;
+        device const T* const row = panel.current + k * STRIDE + c;
         for (int j = 0; j < 8; j++) {
           right[k][j] = k < panel.current_rows ? float(row[j]) : 0.0f;
         }

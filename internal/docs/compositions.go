@@ -4,29 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 )
 
 // compositionFiles match the times of operations that MLX has no gradient of: `mlx` is a composition of MLX operations.
 const compositionFiles = "docs/h200/compositions/*.csv"
-
-// readCompositions returns the lines of compositionFiles.
-func readCompositions(root string) ([]record, error) {
-	paths, err := filepath.Glob(filepath.Join(root, compositionFiles))
-	if err != nil {
-		return nil, err
-	}
-	var out []record
-	for _, path := range paths {
-		records, err := readCSV(path)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, records...)
-	}
-	return out, nil
-}
 
 // compositionSides are the columns of the table: the sides of a case and their names.
 var compositionSides = [][2]string{{"ours", "ours"}, {"mlx", "MLX operations"}, {"fla", "flash-linear-attention"}}

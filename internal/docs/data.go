@@ -46,6 +46,27 @@ func readCSV(path string) ([]record, error) {
 	return out, nil
 }
 
+// readFiles returns the lines of the CSV files that match a pattern, in the order of their names. The column file holds
+// the name of the file.
+func readFiles(root, pattern string) ([]record, error) {
+	paths, err := filepath.Glob(filepath.Join(root, pattern)) // in the order of names
+	if err != nil {
+		return nil, err
+	}
+	var out []record
+	for _, path := range paths {
+		records, err := readCSV(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			r["file"] = filepath.Base(path)
+		}
+		out = append(out, records...)
+	}
+	return out, nil
+}
+
 // A ratio is MLX's time divided by ours for a case.
 type ratio struct {
 	file                string // its name without the folder
@@ -62,34 +83,24 @@ const gpuFiles, cpuFiles = "docs/h200/*.csv", "docs/cpu/bench*.csv"
 // readRatios returns the ratios of the files that match a pattern, with TF32 on if the device has TF32. A later file
 // replaces the cases of an earlier one.
 func readRatios(root, pattern string) ([]ratio, error) {
-	paths, err := filepath.Glob(filepath.Join(root, pattern))
+	records, err := readFiles(root, pattern)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(paths)
 	var out []ratio
-	for _, path := range paths {
-		if strings.HasPrefix(filepath.Base(path), olderKernels) {
+	for _, r := range records {
+		if strings.HasPrefix(r["file"], olderKernels) || r["side"] != "ours" || r["mlx_over_ours"] == "" || r["tf32"] == "off" {
 			continue
 		}
-		records, err := readCSV(path)
+		value, err := r.number("mlx_over_ours")
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", r["file"], err)
 		}
-		for _, r := range records {
-			if r["side"] != "ours" || r["mlx_over_ours"] == "" || r["tf32"] == "off" {
-				continue
-			}
-			value, err := r.number("mlx_over_ours")
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			next := ratio{file: filepath.Base(path), op: r["op"], caseName: r["case"], dtype: r["dtype"], value: value}
-			same := func(old ratio) bool {
-				return old.op == next.op && old.caseName == next.caseName && old.dtype == next.dtype
-			}
-			out = append(slices.DeleteFunc(out, same), next)
+		next := ratio{file: r["file"], op: r["op"], caseName: r["case"], dtype: r["dtype"], value: value}
+		same := func(old ratio) bool {
+			return old.op == next.op && old.caseName == next.caseName && old.dtype == next.dtype
 		}
+		out = append(slices.DeleteFunc(out, same), next)
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s has no ratio", pattern)

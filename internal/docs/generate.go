@@ -39,7 +39,7 @@ func generate(root string) (files, error) {
 	if err != nil {
 		return nil, err
 	}
-	composed, err := readCompositions(root)
+	composed, err := readFiles(root, compositionFiles)
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func (s *sources) options(out *bytes.Buffer, name string) error {
 		for _, n := range field.Names {
 			names = append(names, "`"+n.Name+"`")
 		}
-		meaning := cmp.Or(field.Doc.Text(), field.Comment.Text())
+		meaning := s.markdown(cmp.Or(field.Doc.Text(), field.Comment.Text()))
 		fmt.Fprintf(out, "| %s | %s |\n", strings.Join(names, ", "),
 			strings.ReplaceAll(strings.Join(strings.Fields(meaning), " "), "|", `\|`))
 	}

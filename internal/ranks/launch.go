@@ -113,7 +113,13 @@ func (all processes) wait(signals <-chan os.Signal, grace time.Duration) (err er
 	}
 	exits := make(chan exit)
 	for _, p := range all {
-		go func() { exits <- exit{p, p.Wait()} }()
+		go func() {
+			err := p.Wait()
+			if errors.Is(err, exec.ErrWaitDelay) {
+				err = nil // the rank succeeded, and a process that it left behind holds the pipes
+			}
+			exits <- exit{p, err}
+		}()
 	}
 	var timer <-chan time.Time
 	next := syscall.SIGTERM // at the timer

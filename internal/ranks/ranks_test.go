@@ -88,6 +88,14 @@ func TestLaunchEndsAllWhenOneFails(t *testing.T) {
 	require.ErrorContains(t, err, "starting rank 0")
 }
 
+// A rank may leave a process behind that holds its output open.
+func TestLaunchOfARankThatLeavesAProcess(t *testing.T) {
+	lines, err := launch(t, `[ $MLX_RANK = 0 ] && sleep 4 & [ $MLX_RANK = 1 ] && sleep 3; echo done`, 2,
+		func(l *ranks.Launch) { l.Grace = time.Second })
+	require.NoError(t, err)
+	require.Equal(t, []string{"[0] done", "[1] done"}, lines)
+}
+
 // A rank that ignores interrupts is killed at the second one.
 func TestLaunchPassesSignalsOn(t *testing.T) {
 	const forever = "; while :; do sleep 0.05; done"

@@ -13,7 +13,7 @@ const messageBytes = 32 << 20
 // AverageGradients returns, for each array, the mean of the arrays that the processes pass in its place. If every
 // process computes the gradients of an equal share of a batch, the means are the gradients of the batch. The processes
 // must pass lists of equal length, shapes and dtypes, floating-point or complex. Arrays of one dtype are summed
-// together, in few messages.
+// together, in few messages. Those of float16 are summed in float32, because a sum may overflow where the mean does not.
 //
 // If an argument is not allowed, all results are invalid arrays with the error.
 func (g *Group) AverageGradients(grads []*mlxc.Array) []*mlxc.Array {
@@ -24,8 +24,22 @@ func (g *Group) AverageGradients(grads []*mlxc.Array) []*mlxc.Array {
 		}
 		return means
 	}
-	for _, message := range messages(grads) {
-		g.averageMessage(message, grads, means)
+	wide := make([]*mlxc.Array, len(grads))
+	for i, a := range grads {
+		wide[i] = a
+		if a.DType() == mlxc.Float16 {
+			wide[i] = a.AsType(mlxc.Float32)
+			defer wide[i].Free()
+		}
+	}
+	for _, message := range messages(wide) {
+		g.averageMessage(message, wide, means)
+	}
+	for i, a := range grads {
+		if a.DType() == mlxc.Float16 {
+			defer means[i].Free()
+			means[i] = means[i].AsType(mlxc.Float16)
+		}
 	}
 	return means
 }

@@ -4,6 +4,7 @@ package distributed
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"unsafe"
 
@@ -36,7 +37,9 @@ func (b Backend) Available() bool { return core.Available(string(b)) }
 // Operations may be called under [mlxc.Compile].
 //
 // If a peer exits, the evaluation that needs it fails, and so does every later operation of the group. Discard the
-// arrays of a failed evaluation. MLX has no timeout for a peer that runs but does not respond.
+// arrays of a failed evaluation. If the operand of a message fails in one process, only that process gets the error, and
+// the others receive undefined elements; [Group.AnyRank] can tell them. MLX has no timeout for a peer that runs but does
+// not respond.
 //
 // NCCL works on GPU streams, and the other backends on CPU streams. On a stream of the other device, operations use the
 // default stream of their own.
@@ -113,21 +116,26 @@ func (g *Group) AllSum(x *mlxc.Array) *mlxc.Array { return g.collect("all_sum", 
 
 // AllMax returns the elementwise maximum of the arrays that the processes pass. They must have one shape and dtype. The
 // operation has no gradient.
-func (g *Group) AllMax(x *mlxc.Array) *mlxc.Array { return g.collect("all_max", x) }
+func (g *Group) AllMax(x *mlxc.Array) *mlxc.Array { return g.collectWithoutGradient("all_max", x) }
 
 // AllMin returns the elementwise minimum of the arrays that the processes pass. They must have one shape and dtype. The
 // operation has no gradient.
-func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collect("all_min", x) }
+func (g *Group) AllMin(x *mlxc.Array) *mlxc.Array { return g.collectWithoutGradient("all_min", x) }
 
 // AllGather returns the arrays that the processes pass, concatenated along the first axis in the order of ranks. They
 // must have one shape and dtype; a scalar counts as an array of one element. The gradient flows to the process's own
 // part only.
 func (g *Group) AllGather(x *mlxc.Array) *mlxc.Array {
-	if x.Err() == nil && x.NDim() == 0 {
+	const op = "all_gather"
+	switch {
+	case g == nil || x.Err() != nil:
+	case x.NDim() == 0:
 		x = x.Reshape(1)
 		defer x.Free()
+	case x.Dim(0) > math.MaxInt32/g.size:
+		return invalid(op, errors.New("the result's first axis is longer than 2³¹−1"), x)
 	}
-	return g.collect("all_gather", x)
+	return g.collect(op, x)
 }
 
 // SumScatter returns this process's part of the sum of the arrays that the processes pass. The first axis is cut into
@@ -187,6 +195,21 @@ func (g *Group) collect(op string, x *mlxc.Array) *mlxc.Array {
 	}
 	defer runtime.KeepAlive(g)
 	return core.Collect(g.handle, op, x)
+}
+
+// collectWithoutGradient is collect for operations whose gradients MLX 0.32.4 computes like those of a sum. Both kinds of
+// gradients are errors.
+func (g *Group) collectWithoutGradient(op string, x *mlxc.Array) *mlxc.Array {
+	if g == nil || g.size == 1 || x.Err() != nil {
+		return g.collect(op, x)
+	}
+	none := invalid(op, errors.New("the operation has no gradient"), x)
+	return mlxc.CustomFunction(
+		func(in []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{g.collect(op, in[0])} },
+		mlxc.CustomRules{
+			VJP: func(_, _, _ []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{none} },
+			JVP: func(_, _ []*mlxc.Array) []*mlxc.Array { return []*mlxc.Array{none} },
+		})([]*mlxc.Array{x})[0]
 }
 
 func invalid(op string, err error, operands ...*mlxc.Array) *mlxc.Array {

@@ -147,6 +147,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, mlxtest.Read[float32](t, g.AllSum(own(2))))
 	require.Equal(t, []float32{float32(n - 1), float32(n)}, mlxtest.Read[float32](t, g.AllMax(own(2))))
 	require.Equal(t, []float32{0, 1}, mlxtest.Read[float32](t, g.AllMin(own(2))))
+	require.Equal(t, []int32{int32(n - 1)}, mlxtest.Read[int32](t, g.AllMax(mlxc.FromSlice([]int32{int32(rank)}))))
 	require.Equal(t, []float32{float32(ranks)}, mlxtest.Read[float32](t, g.AllSum(mlxc.Scalar(float32(rank)))))
 	require.Empty(t, mlxtest.Read[float32](t, g.AllSum(mlxc.Zeros(mlxc.Float32, 0, 3))))
 	for _, d := range mlxc.DTypes() {
@@ -204,6 +205,13 @@ func collectives(t *testing.T, g *distributed.Group) {
 		arrays{mlxc.Arange(mlxc.Float32, 0, float64(2*n), 1)})
 	require.NoError(t, err)
 	require.Equal(t, []float32{float32(2 * rank), float32(2*rank + 1)}, mlxtest.Read[float32](t, vjps[0]))
+	for op, f := range map[string]func(*mlxc.Array) *mlxc.Array{"all_max": g.AllMax, "all_min": g.AllMin} {
+		of := func(a arrays) arrays { return arrays{f(a[0])} }
+		_, _, err = mlxc.VJP(of, arrays{x}, arrays{x})
+		require.ErrorContains(t, err, op+" float32(2): the operation has no gradient")
+		_, _, err = mlxc.JVP(of, arrays{x}, arrays{x})
+		require.ErrorContains(t, err, "the operation has no gradient")
+	}
 	rowSums := mlxc.Vmap(func(a arrays) arrays { return arrays{g.AllSum(a[0])} }, nil, nil)(arrays{own(2)})
 	require.Equal(t, []float32{float32(ranks), float32(ranks + n)}, mlxtest.Read[float32](t, rowSums[0]))
 	c := mlxc.Compile(func(a arrays) arrays { return arrays{g.AllSum(a[0].Exp().Log()).DivScalar(float64(n))} })
@@ -215,7 +223,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 
 	// Means of several dtypes, shapes and sizes.
 	grads := arrays{
-		own(3), mlxc.Ones(mlxc.Float16, 2, 2), own(1).Sum(), mlxc.Zeros(mlxc.Float32, 0),
+		own(3), mlxc.Ones(mlxc.Float16, 2, 2).MulScalar(4e4), own(1).Sum(), mlxc.Zeros(mlxc.Float32, 0),
 		own(4).Reshape(2, 2),
 	}
 	mean := float32(ranks) / float32(n)
@@ -225,7 +233,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 		require.Equal(t, a.DType(), means[i].DType())
 	}
 	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2}, mlxtest.Read[float32](t, means[0]), 1e-6)
-	require.Equal(t, []float32{1, 1, 1, 1}, mlxtest.Read[float32](t, means[1].AsType(mlxc.Float32)))
+	require.Equal(t, []float32{4e4, 4e4, 4e4, 4e4}, mlxtest.Read[float32](t, means[1].AsType(mlxc.Float32)))
 	require.InDeltaSlice(t, []float32{mean}, mlxtest.Read[float32](t, means[2]), 1e-6)
 	require.InDeltaSlice(t, []float32{mean, mean + 1, mean + 2, mean + 3}, mlxtest.Read[float32](t, means[4]), 1e-6)
 
@@ -240,6 +248,7 @@ func collectives(t *testing.T, g *distributed.Group) {
 		"floating-point":         g.AverageGradients(arrays{x, token})[0].Err(),
 		"the array is nil":       g.AllSum(nil).Err(),
 		"all_gather":             g.AllGather(nil).Err(),
+		"longer than 2³¹−1":      g.AllGather(mlxc.Zeros(mlxc.Float32, 1<<30)).Err(),
 	} {
 		require.ErrorContains(t, err, want)
 	}

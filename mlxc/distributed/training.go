@@ -39,7 +39,11 @@ func (g *Group) broadcast(a *mlxc.Array) *mlxc.Array {
 			same = a.Reshape(a.Shape()...).Keep()
 			return
 		}
-		bytes := a.Reshape(a.Size()).View(mlxc.Uint8)
+		rows := a
+		if a.NDim() == 0 {
+			rows = a.Reshape(1)
+		}
+		bytes := rows.View(mlxc.Uint8) // all bytes in one axis may be too many for it
 		if g.rank != 0 {
 			bytes = mlxc.ZerosLike(bytes)
 		}
@@ -95,7 +99,8 @@ func (g *Group) OnFirst(f func() error) error {
 func (g *Group) Share(n int) (begin, end int) { return n * g.rank / g.size, n * (g.rank + 1) / g.size }
 
 // WeightedMean returns the mean of the processes' values, weighted by a number such as the process's count of items.
-// The calculation is in float32. At least one weight must be positive, and none may be negative.
+// The calculation is in float32. At least one weight must be positive, and none may be negative. The value of a process
+// with the weight 0 may be NaN, such as the mean of no items.
 func (g *Group) WeightedMean(value, weight float64) (mean float64, err error) {
 	const op = "WeightedMean"
 	switch {
@@ -103,6 +108,9 @@ func (g *Group) WeightedMean(value, weight float64) (mean float64, err error) {
 		return 0, mlxc.NewError(op, errNoGroup)
 	case !(weight >= 0):
 		return 0, mlxc.NewError(op, fmt.Errorf("the weight is %v; it must not be negative", weight))
+	}
+	if weight == 0 {
+		value = 0
 	}
 	err = mlxc.WithScopeErr(func() error {
 		sums, err := mlxc.ToSlice[float32](g.AllSum(mlxc.FromSlice([]float32{float32(value * weight), float32(weight)})))

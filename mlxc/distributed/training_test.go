@@ -27,7 +27,7 @@ func agreement(t *testing.T, g *distributed.Group) {
 		Mask:   mlxc.Scalar(float32(g.Rank())).EqualScalar(0).Reshape(1),
 	}
 	if g.Rank() == 0 {
-		own.Weight = mlxc.FromSlice(values, 2, 2).Transpose().Transpose()
+		own.Weight = mlxc.FromSlice([]float32{values[0], values[2], values[1], values[3]}, 2, 2).Transpose()
 	}
 	same, err := distributed.Broadcast(g, own)
 	require.NoError(t, err)
@@ -79,6 +79,13 @@ func agreement(t *testing.T, g *distributed.Group) {
 	require.InDelta(t, sum/weights, mean, 1e-6)
 	_, err = g.WeightedMean(1, 0)
 	require.ErrorContains(t, err, "all weights are 0")
+	value, items := 3.0, 2.0
+	if last {
+		value, items = math.NaN(), 0
+	}
+	mean, err = g.WeightedMean(value, items)
+	require.NoError(t, err)
+	require.Equal(t, 3.0, mean, "the last process has no items")
 
 	draws := mlxtest.Read[float32](t, g.AllGather(
 		mlxc.RandomUniform(g.RandomKey(mlxc.RandomKey(1)), 0, 1, mlxc.Float32, 1)))

@@ -34,6 +34,9 @@ func LinearCrossEntropy(
 	if err := check(g, hidden, weight, targets, first, cfg); err != nil {
 		return mlxc.InvalidArray(mlxc.NewError(op, err))
 	}
+	if cfg.IgnoreIndex != nil {
+		cfg.IgnoreIndex = new(*cfg.IgnoreIndex) // the caller may change it before the gradient is taken
+	}
 	l := loss{g, first, cfg}
 	results := mlxc.CustomVJP(l.forward, l.backward)([]*mlxc.Array{hidden, weight, targets})
 	for _, r := range results[1:] {

@@ -97,7 +97,7 @@ struct panel {
     if ((unsigned long long)from % BYTES != 0) {
       for (unsigned i = thread_index; i < ROWS * COLUMNS; i += threads) {
         const unsigned row = i / COLUMNS, column = i % COLUMNS;
-        store_shared(to + offset(row, column), int(row) < rows ? from[row * STRIDE + column] : T(0.0f));
+        store_shared(to + offset(row, column), int(row) < rows ? from[int(row) * STRIDE + int(column)] : T(0.0f));
       }
       return;
     }
@@ -106,11 +106,11 @@ struct panel {
       // A thread copies the same columns of every row_step-th row.
       const unsigned row = thread_index / vecs, column = thread_index % vecs * VEC, row_step = threads / vecs;
       const shared_place first = to + offset(row, column);
-      from += row * STRIDE + column;
+      from += int(row) * STRIDE + int(column);
 #pragma unroll
       for (unsigned below = 0; below < ROWS; below += row_step) {
         if (ROWS % row_step == 0 || row + below < ROWS) {
-          copy_ahead<BYTES>(first + offset(below, 0), from + below * STRIDE, int(row + below) < rows);
+          copy_ahead<BYTES>(first + offset(below, 0), from + int(below) * STRIDE, int(row + below) < rows);
         }
       }
     } else {
@@ -118,7 +118,7 @@ struct panel {
       for (unsigned first = 0; first < ROWS * vecs; first += threads) {
         const unsigned i = first + thread_index, row = i / vecs, column = i % vecs * VEC;
         if (i < ROWS * vecs) {
-          copy_ahead<BYTES>(to + offset(row, column), from + row * STRIDE + column, int(row) < rows);
+          copy_ahead<BYTES>(to + offset(row, column), from + int(row) * STRIDE + int(column), int(row) < rows);
         }
       }
     }
