@@ -148,6 +148,7 @@ inline void store_vec(device T* row, size_t column, size_t width, bool is_aligne
     store_partial_vec<VEC>(row, column, width, values);
   }
 }
+
 // VECS_PER_THREAD vectors of one row in a thread's registers. HELD_T is T or float. The elements are stored as 32-bit
 // words. A compiler may unpack a vector of halves right after its load, so the thread would wait for the load long
 // before it uses the elements.
@@ -167,6 +168,7 @@ inline void load_vec_held(
     load_vec<VEC>(row, column, width, true, reinterpret_cast<thread HELD_T*>(held.vecs[v].values));
   }
 }
+
 // Pairwise reduces N values, a power of two, in pairs of values k and k + N/2.
 template <int N>
 struct Pairwise {
