@@ -78,7 +78,7 @@ const (
 	// MLX blocks the host until memory is free.
 	memoryShare = 8
 	maxTries    = 3  // with busy work, for each repetition
-	errorShare  = 50 // the time of the device alone may be wrong by 1/errorShare
+	errorShare  = 10 // the time of the device alone may be wrong by 1/errorShare
 	maxPolling  = 10 * time.Second
 )
 
@@ -246,26 +246,26 @@ func (m *measurement) batchIn(busy *busyWork) (times batchTimes, err error) {
 // timeBetween polls for the time from the change of begun to true to the change of ended to true. ok is false if either
 // change was not observed or the error may exceed 1/errorShare of the time.
 func timeBetween(begun, ended func() bool) (t time.Duration, ok bool) {
-	begin, beginGap, ok := pollUntil(begun)
+	begin, beginError, ok := pollUntil(begun)
 	if !ok {
 		return 0, false
 	}
-	end, endGap, ok := pollUntil(ended)
+	end, endError, ok := pollUntil(ended)
 	t = end.Sub(begin)
-	return t, ok && errorShare*max(beginGap, endGap) <= t
+	return t, ok && errorShare*(beginError+endError) <= t
 }
 
-// pollUntil calls ready until it returns true. The change happened within `gap` before `at`. ok is false if the first
-// call returned true, or none did in maxPolling.
+// pollUntil calls ready until it returns true. The change happened at `at`, plus or minus maxError. ok is false if the
+// first call returned true, or none did in maxPolling.
 //
 // MLX blocks the thread in a wait for CUDA. Such a wait may return hundreds of microseconds late.
-func pollUntil(ready func() bool) (at time.Time, gap time.Duration, ok bool) {
+func pollUntil(ready func() bool) (at time.Time, maxError time.Duration, ok bool) {
 	var lastFalse time.Time // begin of the last call that returned false
 	for start := time.Now(); ; {
 		called := time.Now()
 		if ready() {
-			at = time.Now()
-			return at, at.Sub(lastFalse), !lastFalse.IsZero()
+			maxError = time.Since(lastFalse) / 2
+			return lastFalse.Add(maxError), maxError, !lastFalse.IsZero()
 		}
 		if lastFalse = called; time.Since(start) > maxPolling {
 			return called, 0, false

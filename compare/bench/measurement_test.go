@@ -20,10 +20,10 @@ func trueAt(calls ...time.Duration) func() bool {
 func TestPollUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		at, gap, ok := pollUntil(trueAt(1, 2, 4))
+		at, maxError, ok := pollUntil(trueAt(1, 2, 4))
 		require.True(t, ok)
-		require.EqualValues(t, 7, at.Sub(start))
-		require.EqualValues(t, 2+4, gap, "the change may have happened at the begin of the call before the last")
+		require.EqualValues(t, 1+3, at.Sub(start))
+		require.EqualValues(t, 3, maxError, "the change happened in the last two calls, of 2 and 4 ns")
 
 		_, _, ok = pollUntil(trueAt(1))
 		require.False(t, ok, "a change before the first call")
@@ -34,17 +34,17 @@ func TestPollUntil(t *testing.T) {
 
 func TestTimeBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		between, ok := timeBetween(trueAt(1, 1), trueAt(98, 1, 1))
+		between, ok := timeBetween(trueAt(2, 2), trueAt(38, 2, 2))
 		require.True(t, ok)
-		require.EqualValues(t, 100, between)
+		require.EqualValues(t, 44-2, between)
 
-		_, ok = timeBetween(trueAt(1), trueAt(98, 1, 1))
+		_, ok = timeBetween(trueAt(1), trueAt(38, 2, 2))
 		require.False(t, ok, "the begin is unknown")
-		_, ok = timeBetween(trueAt(1, 2), trueAt(98, 1, 1))
+		_, ok = timeBetween(trueAt(2, 4), trueAt(38, 2, 2))
 		require.False(t, ok, "the begin was seen late")
-		_, ok = timeBetween(trueAt(1, 1), trueAt(100))
+		_, ok = timeBetween(trueAt(2, 2), trueAt(100))
 		require.False(t, ok, "the end is unknown")
-		_, ok = timeBetween(trueAt(1, 1), trueAt(97, 2, 1))
+		_, ok = timeBetween(trueAt(2, 2), trueAt(38, 2, 4))
 		require.False(t, ok, "the end was seen late")
 	})
 }
