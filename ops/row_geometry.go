@@ -77,7 +77,7 @@ var accumulatingTuning = map[mlxc.Backend]struct {
 	elementsPerCore   int // of resident rows, held in registers
 	elementsPerThread int // of a row; twice as many if a simdgroup then holds the row
 	bytesInFlight     int // of x and dy per core; rows with fewer bytes are prefetched
-	minRows           int // rows per threadgroup, or per simdgroup if it holds a row
+	minRows           int // rows per threadgroup, unless rowsPerGroup is larger
 	rowsPerGroup      int // that a threadgroup processes at a time if a simdgroup holds a row
 }{
 	// H200: one wave on 132 multiprocessors, of 512 threads with 128 registers each, or of 256 threads with 255 registers
@@ -111,7 +111,7 @@ func accumulatingRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width
 	g.groupsPerCore = threadsPerCore / g.threads
 	g.vecsPerThread = elements / g.vec
 	g.prefetch = 2*t.elementsPerCore*dtype.Size() < t.bytesInFlight
-	g.groups = min(max(rows/(t.minRows*g.rowsPerGroup), 1), t.cores*g.groupsPerCore)
+	g.groups = min(max(rows/max(t.minRows, g.rowsPerGroup), 1), t.cores*g.groupsPerCore)
 	return g
 }
 
