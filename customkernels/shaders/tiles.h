@@ -40,7 +40,7 @@
 //                                                     recent ones are complete. A kernel calls it before it reads a
 //                                                     product's tile and before it overwrites a product's operands
 
-#include "rows.h"
+#include "vectors.h"
 #include <metal_simdgroup_matrix>
 
 template <int LANES, int ROWS, int COLUMNS>
