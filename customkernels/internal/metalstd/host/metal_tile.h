@@ -1,5 +1,5 @@
-// The products of tile_thread.h and packed_product.h in the vector registers of x86-64. Shaders use them if
-// MLXG_THREAD_PRODUCTS is defined.
+// The products of tile_thread.h, tile_columns.h and packed_product.h in the vector registers of x86-64. Shaders use
+// them if MLXG_THREAD_PRODUCTS is defined.
 //
 // Compilers do not keep a block of a product in registers reliably. Each element is computed as in tile_thread.h: one
 // fused multiply-add after the other from 0, then an addition to the sum.
@@ -52,17 +52,20 @@ struct product_block {
     }
     rest.add(left + stride, stride, right0, right1);
   }
+  // Adds the block to sum, or to zeros if SETS.
+  template <bool SETS>
   MLXG_INLINE void add_to(float* sum, int stride) const {
-    store_floats<W>(load_floats<W>(sum) + first, sum);
+    store_floats<W>((SETS ? floats<W>{} : load_floats<W>(sum)) + first, sum);
     if (PAIRED) {
-      store_floats<W>(load_floats<W>(sum + W) + second, sum + W);
+      store_floats<W>((SETS ? floats<W>{} : load_floats<W>(sum + W)) + second, sum + W);
     }
-    rest.add_to(sum + stride, stride);
+    rest.template add_to<SETS>(sum + stride, stride);
   }
 };
 template <int W, bool PAIRED>
 struct product_block<0, W, PAIRED> {
   MLXG_INLINE void add(const float*, int, floats<W>, floats<W>) {}
+  template <bool SETS>
   MLXG_INLINE void add_to(float*, int) const {}
 };
 
@@ -73,25 +76,27 @@ constexpr int block_rows = 8;
 constexpr int block_rows = 4;
 #endif
 
-// Adds left · right to sum, for `rows` rows of left, `terms` columns of left and rows of right, and 2·W or W columns of
-// right. `rows` is a multiple of 8.
-template <int W, bool PAIRED>
+// Adds left · right to sum, or to zeros if SETS, for `rows` rows of left, a multiple of ROWS, `terms` columns of left
+// and rows of right, and 2·W or W columns of right. Columns of left are `term_stride` floats apart.
+template <int W, bool PAIRED, bool SETS = false, int ROWS = block_rows>
 MLXG_INLINE void add_columns(
     float* sum,
     int sum_stride,
     const float* left,
     int left_stride,
+    size_t term_stride,
     const float* right,
     int right_stride,
     int rows,
     int terms) {
-  for (int m = 0; m < rows; m += block_rows) {
-    product_block<block_rows, W, PAIRED> block;
-    for (int k = 0; k < terms; ++k) {
+  for (int m = 0; m < rows; m += ROWS) {
+    product_block<ROWS, W, PAIRED> block;
+    const float* factors = left + m * left_stride;
+    for (int k = 0; k < terms; ++k, factors += term_stride) {
       const float* const row = right + k * right_stride;
-      block.add(left + m * left_stride + k, left_stride, load_floats<W>(row), load_floats<W>(row + PAIRED * W));
+      block.add(factors, left_stride, load_floats<W>(row), load_floats<W>(row + PAIRED * W));
     }
-    block.add_to(sum + m * sum_stride, sum_stride);
+    block.template add_to<SETS>(sum + m * sum_stride, sum_stride);
   }
 }
 
@@ -102,7 +107,7 @@ MLXG_INLINE void add_packed_product(
   constexpr int W = WIDTH < floats_per_register ? 8 : floats_per_register;
   constexpr bool PAIRED = WIDTH % (2 * W) == 0;
   for (int c = 0; c < WIDTH; c += PAIRED ? 2 * W : W) {
-    add_columns<W, PAIRED>(sum + c, stride, left, INNER, right + c, WIDTH, rows, terms);
+    add_columns<W, PAIRED>(sum + c, stride, left, INNER, 1, right + c, WIDTH, rows, terms);
   }
 }
 
@@ -161,7 +166,7 @@ template <bool TRANSPOSED, int ROWS, int INNER, int W, bool PAIRED, class T>
   constexpr int WIDTH = PAIRED ? 2 * W : W;
   float packed[INNER][WIDTH];
   pack_columns<TRANSPOSED, INNER, WIDTH>(right, stride, rows, packed);
-  add_columns<W, PAIRED>(sum, sum_stride, left, INNER, packed[0], WIDTH, ROWS, INNER);
+  add_columns<W, PAIRED>(sum, sum_stride, left, INNER, 1, packed[0], WIDTH, ROWS, INNER);
 }
 
 // Adds left · right to sum, from column FIRST of right on. The packed columns have at most 32 KiB, a quarter of the
@@ -178,6 +183,65 @@ MLXG_INLINE void add_product(
       rows - (TRANSPOSED ? FIRST : 0));
   if constexpr (NEXT < COLUMNS) {
     add_product<TRANSPOSED, NEXT, ROWS, INNER, COLUMNS>(sum, left, right, stride, rows);
+  }
+}
+
+// The vectors and rows of a block of a product whose right-hand operand has COLUMNS columns, 8 or a multiple of 16.
+template <int COLUMNS>
+struct column_block {
+  static constexpr int W = COLUMNS < floats_per_register ? 8 : floats_per_register;
+  static constexpr bool PAIRED = COLUMNS >= 2 * W;
+  static constexpr int WIDTH = PAIRED ? 2 * W : W;
+  static constexpr int ROWS = PAIRED ? block_rows : 8;
+};
+
+// Adds rows · right to sum, or to zeros if SETS. Row r of the 8 rows has element k at rows[r * row_stride + k *
+// term_stride].
+template <bool SETS, int INNER, int COLUMNS>
+MLXG_INLINE void add_eight_rows(
+    float (*sum)[COLUMNS],
+    const float* rows,
+    int row_stride,
+    size_t term_stride,
+    const float (*right)[COLUMNS]) {
+  using block = column_block<COLUMNS>;
+  for (int c = 0; c < COLUMNS; c += block::WIDTH) {
+    add_columns<block::W, block::PAIRED, SETS, block::ROWS>(
+        sum[0] + c, COLUMNS, rows, row_stride, term_stride, right[0] + c, COLUMNS, 8, INNER);
+  }
+}
+
+// Computes panel · right, for PANEL_ROWS rows of the panel that are INNER elements apart. Rows at or beyond `rows` read
+// as zero. Floats are read in place.
+template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
+[[gnu::noinline]] void multiply_rows(float (*product)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
+  for (int r = 0; r < PANEL_ROWS; r += 8) {
+    float converted[8][INNER];
+    const T* const from = panel + r * INNER;
+    const float* left = reinterpret_cast<const float*>(from);
+    if (sizeof(T) != sizeof(float) || r + 8 > rows) {
+      pack_columns<false, 8, INNER>(from, INNER, rows - r, converted);
+      left = converted[0];
+    }
+    add_eight_rows<true, INNER>(product + r, left, INNER, 1, right);
+  }
+}
+
+// Adds panelᵀ · right to sum, for INNER rows of the panel that are PANEL_COLUMNS elements apart. Rows at or beyond
+// `rows` read as zero. Floats are read in place.
+template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
+[[gnu::noinline]] void add_transposed_rows(
+    float (*sum)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
+  for (int c = 0; c < PANEL_COLUMNS; c += 8) {
+    float converted[INNER][8];
+    const float* left = reinterpret_cast<const float*>(panel + c);
+    size_t term_stride = PANEL_COLUMNS;
+    if (sizeof(T) != sizeof(float) || rows < INNER) {
+      pack_columns<false, INNER, 8>(panel + c, PANEL_COLUMNS, rows, converted);
+      left = converted[0];
+      term_stride = 8;
+    }
+    add_eight_rows<false, INNER>(sum + c, left, 1, term_stride, right);
   }
 }
 
