@@ -17,25 +17,6 @@
 
 #include "attention_keys.h"
 
-// add_query_gradients adds the terms of BLOCK_M keys to the gradients of the first `rows` queries of a panel, in device
-// memory: scale · dsᵀ·k.
-template <int BLOCK_M, int BLOCK_N, int HEAD_DIM, typename T>
-inline void add_query_gradients(
-    thread Tile<BY_COLUMNS, BLOCK_M, BLOCK_N>& ds,
-    thread const Panel<1, T, BLOCK_M, HEAD_DIM>& keys,
-    float scale,
-    device float* dq,
-    int rows) {
-  Tile<1, BLOCK_N, HEAD_DIM> products;
-  fill(products, 0);
-  multiply_add(products, ds.transpose, keys, 0);
-  for (int i = 0; i < BLOCK_N && i < rows; i++) {
-    for (int c = 0; c < HEAD_DIM; c++) {
-      dq[size_t(i) * HEAD_DIM + c] += scale * products.elements[i][c];
-    }
-  }
-}
-
 // add_queries adds the terms of all queries that see a block of keys to the gradients of keys, values and queries.
 template <bool CAPPED, int BLOCK_N, int HEAD_DIM, typename BLOCK, typename KEYS, typename VALUES, typename KEY_ROWS>
 inline void add_queries(
@@ -54,7 +35,7 @@ inline void add_queries(
       typename BLOCK::Scores ds;
       add_key_gradients<CAPPED, false>(block, query, keys, values, ds, dk_sum, dv_sum, nullptr);
       device float* const panel = dq + (block.column_row + query) * HEAD_DIM;
-      add_query_gradients(ds, key_rows, block.scoring.scale, panel, block.end_column - query);
+      add_scaled_product(panel, min(block.end_column - query, BLOCK_N), ds, key_rows, block.scoring.scale);
     }
   }
 }

@@ -98,6 +98,39 @@ inline void multiply_add(
 #endif
 }
 
+// add_scaled_product adds scale · tileᵀ · right to the first `rows` rows of `to`, which have COLUMNS floats.
+template <int INNER, int ROWS, int COLUMNS, int USES, typename T>
+inline void add_scaled_product(
+    device float* to,
+    int rows,
+    thread Tile<BY_COLUMNS, INNER, ROWS>& tile,
+    thread const Panel<1, T, INNER, COLUMNS, COLUMNS, USES>& right,
+    float scale) {
+#ifdef MLXG_THREAD_PRODUCTS
+  mlxg::add_scaled_product<INNER, 0, COLUMNS>(
+      to, rows, tile.transpose.elements, right.current, right.current_rows, scale);
+#else
+  for (int c = 0; c < COLUMNS; c += 8) {
+    float packed[INNER][8];
+    for (int k = 0; k < INNER; k++) {
+      device const T* const row = right.current + k * COLUMNS + c;
+      for (int j = 0; j < 8; j++) {
+        packed[k][j] = k < right.current_rows ? float(row[j]) : 0.0f;
+      }
+    }
+    for (int m = 0; m < rows; m += 8) {
+      float products[8][16];
+      multiply_block(tile.transpose.elements, m, packed, 0, INNER, products);
+      for (int i = 0; i < 8 && m + i < rows; i++) {
+        for (int j = 0; j < 8; j++) {
+          to[size_t(m + i) * COLUMNS + c + j] += scale * products[i][j];
+        }
+      }
+    }
+  }
+#endif
+}
+
 template <int ROWS, int COLUMNS, typename T>
 inline void store(thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, device T* to, int stride, int rows, uint) {
   for (int i = 0; i < ROWS; i += 8) {

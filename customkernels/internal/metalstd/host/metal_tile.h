@@ -52,21 +52,35 @@ struct product_block {
     }
     rest.add(left + stride, stride, right0, right1);
   }
-  // Adds the block to sum, or to zeros if SETS.
-  template <bool SETS>
-  MLXG_INLINE void add_to(float* sum, int stride) const {
-    store_floats<W>((SETS ? floats<W>{} : load_floats<W>(sum)) + first, sum);
+  template <class SUM>
+  MLXG_INLINE void add_to(SUM sum, float* to, int stride) const {
+    store_floats<W>(sum.template of<W>(to, first), to);
     if (PAIRED) {
-      store_floats<W>((SETS ? floats<W>{} : load_floats<W>(sum + W)) + second, sum + W);
+      store_floats<W>(sum.template of<W>(to + W, second), to + W);
     }
-    rest.template add_to<SETS>(sum + stride, stride);
+    rest.add_to(sum, to + stride, stride);
   }
 };
 template <int W, bool PAIRED>
 struct product_block<0, W, PAIRED> {
   MLXG_INLINE void add(const float*, int, floats<W>, floats<W>) {}
-  template <bool SETS>
-  MLXG_INLINE void add_to(float*, int) const {}
+  template <class SUM>
+  MLXG_INLINE void add_to(SUM, float*, int) const {}
+};
+
+// The results of a product: it is added to the elements in memory, replaces them, or is added after a multiplication.
+struct plain_sum {
+  template <int W>
+  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const { return load_floats<W>(at) + product; }
+};
+struct new_sum {
+  template <int W>
+  MLXG_INLINE floats<W> of(const float*, floats<W> product) const { return floats<W>{} + product; }
+};
+struct scaled_sum {
+  float factor;
+  template <int W>
+  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const { return load_floats<W>(at) + factor * product; }
 };
 
 // Rows of a block: with two vectors for each, all but a few of the 32 or 16 vector registers.
@@ -76,19 +90,20 @@ constexpr int block_rows = 8;
 constexpr int block_rows = 4;
 #endif
 
-// Adds left · right to sum, or to zeros if SETS, for `rows` rows of left, a multiple of ROWS, `terms` columns of left
-// and rows of right, and 2·W or W columns of right. Columns of left are `term_stride` floats apart.
-template <int W, bool PAIRED, bool SETS = false, int ROWS = block_rows>
+// Adds left · right to `to`, for `rows` rows of left, a multiple of ROWS, `terms` columns of left and rows of right, and
+// 2·W or W columns of right. Columns of left are `term_stride` floats apart.
+template <int W, bool PAIRED, int ROWS = block_rows, class SUM = plain_sum>
 MLXG_INLINE void add_columns(
-    float* sum,
-    int sum_stride,
+    float* to,
+    int to_stride,
     const float* left,
     int left_stride,
     size_t term_stride,
     const float* right,
     int right_stride,
     int rows,
-    int terms) {
+    int terms,
+    SUM sum = {}) {
   for (int m = 0; m < rows; m += ROWS) {
     product_block<ROWS, W, PAIRED> block;
     const float* factors = left + m * left_stride;
@@ -96,7 +111,7 @@ MLXG_INLINE void add_columns(
       const float* const row = right + k * right_stride;
       block.add(factors, left_stride, load_floats<W>(row), load_floats<W>(row + PAIRED * W));
     }
-    block.template add_to<SETS>(sum + m * sum_stride, sum_stride);
+    block.add_to(sum, to + m * to_stride, to_stride);
   }
 }
 
@@ -195,19 +210,19 @@ struct column_block {
   static constexpr int ROWS = PAIRED ? block_rows : 8;
 };
 
-// Adds rows · right to sum, or to zeros if SETS. Row r of the 8 rows has element k at rows[r * row_stride + k *
-// term_stride].
-template <bool SETS, int INNER, int COLUMNS>
+// Adds rows · right to `to`. Row r of the 8 rows has element k at rows[r * row_stride + k * term_stride].
+template <int INNER, int COLUMNS, class SUM>
 MLXG_INLINE void add_eight_rows(
-    float (*sum)[COLUMNS],
+    float (*to)[COLUMNS],
     const float* rows,
     int row_stride,
     size_t term_stride,
-    const float (*right)[COLUMNS]) {
+    const float (*right)[COLUMNS],
+    SUM sum) {
   using block = column_block<COLUMNS>;
   for (int c = 0; c < COLUMNS; c += block::WIDTH) {
-    add_columns<block::W, block::PAIRED, SETS, block::ROWS>(
-        sum[0] + c, COLUMNS, rows, row_stride, term_stride, right[0] + c, COLUMNS, 8, INNER);
+    add_columns<block::W, block::PAIRED, block::ROWS>(
+        to[0] + c, COLUMNS, rows, row_stride, term_stride, right[0] + c, COLUMNS, 8, INNER, sum);
   }
 }
 
@@ -223,7 +238,7 @@ template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
       pack_columns<false, 8, INNER>(from, INNER, rows - r, converted);
       left = converted[0];
     }
-    add_eight_rows<true, INNER>(product + r, left, INNER, 1, right);
+    add_eight_rows<INNER>(product + r, left, INNER, 1, right, new_sum{});
   }
 }
 
@@ -241,7 +256,34 @@ template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
       left = converted[0];
       term_stride = 8;
     }
-    add_eight_rows<false, INNER>(sum + c, left, 1, term_stride, right);
+    add_eight_rows<INNER>(sum + c, left, 1, term_stride, right, plain_sum{});
+  }
+}
+
+// Adds scale · left · right to `rows` rows of COLUMNS floats. right has INNER rows that are COLUMNS elements apart; rows
+// at or beyond right_rows read as zero.
+template <int INNER, int FIRST, int COLUMNS, class T>
+[[gnu::noinline]] void add_scaled_product(
+    float* to, int rows, const float (*left)[INNER], const T* right, int right_rows, float scale) {
+  constexpr int W = COLUMNS - FIRST < floats_per_register ? 8 : floats_per_register;
+  constexpr bool PAIRED = COLUMNS - FIRST >= 2 * W;
+  constexpr int WIDTH = PAIRED ? 2 * W : W, NEXT = FIRST + WIDTH;
+  float packed[INNER][WIDTH];
+  pack_columns<false, INNER, WIDTH>(right + FIRST, COLUMNS, right_rows, packed);
+  for (int m = 0; m < rows; m += 8) {
+    float last[8][WIDTH] = {};
+    const bool is_whole = m + 8 <= rows;
+    add_columns<W, PAIRED>(
+        is_whole ? to + m * COLUMNS + FIRST : last[0], is_whole ? COLUMNS : WIDTH, left[m], INNER, 1, packed[0], WIDTH,
+        8, INNER, scaled_sum{scale});
+    for (int r = 0; !is_whole && r < rows - m; ++r) {
+      for (int c = 0; c < WIDTH; ++c) {
+        to[(m + r) * COLUMNS + FIRST + c] += last[r][c];
+      }
+    }
+  }
+  if constexpr (NEXT < COLUMNS) {
+    add_scaled_product<INNER, NEXT, COLUMNS>(to, rows, left, right, right_rows, scale);
   }
 }
 
