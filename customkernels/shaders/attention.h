@@ -93,7 +93,6 @@ struct AttentionBlock {
   static constexpr constant int PANEL_THREADS = LANES * SIMDGROUPS / PARTS;  // threads that share a panel
 
   static constexpr constant int TILES = LANES == 1 ? BY_COLUMNS : LANES;
-
   typedef Tile<TILES, BLOCK_M, BLOCK_N> Scores;
   typedef ElementOrder<Scores> Order;
   typedef Operand<TILES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;  // rows of q or k
@@ -320,15 +319,9 @@ struct AttentionBlock {
     for (int a = 0; a < Order::OUTER; a++) {
       for (int b = 0; b < Order::INNER; b++) {
         const int i = Order::row(a, b), j = Order::column(a, b);
-        tile.set(i, j, CAPPED ? scoring.capped(tile.get(i, j)) : scoring.scaled(tile.get(i, j)));
-      }
-    }
-    if (MASKED && !IsBoolean<MASK_T>::value) {
-      for (int a = 0; a < Order::OUTER; a++) {
-        for (int b = 0; b < Order::INNER; b++) {
-          const int i = Order::row(a, b), j = Order::column(a, b);
-          tile.set(i, j, tile.get(i, j) + float(mask_tile.get(i, j)) * scoring.unit);
-        }
+        const float score = CAPPED ? scoring.capped(tile.get(i, j)) : scoring.scaled(tile.get(i, j));
+        const bool adds_mask = MASKED && !IsBoolean<MASK_T>::value;
+        tile.set(i, j, adds_mask ? score + float(mask_tile.get(i, j)) * scoring.unit : score);
       }
     }
   }

@@ -1,5 +1,5 @@
-// Tiles, panels and operands of one thread that are stored by columns, for tiles.h. Loops over the rows of a column become
-// vectors, also where each row has a value of its own, and no operand of a product must be transposed.
+// Tiles, panels and operands of one thread that are stored by columns, for tiles.h. Loops over the rows of a column
+// become vectors, also where each row has a value of its own, and no operand of a product must be transposed.
 
 template <int ROWS, int COLUMNS>
 struct Tile<BY_COLUMNS, ROWS, COLUMNS> {
@@ -38,8 +38,8 @@ struct Operand<BY_COLUMNS, T, ROWS, COLUMNS> : Tile<BY_COLUMNS, ROWS, COLUMNS> {
   }
 };
 
-// add_eight_rows adds left · right to eight rows of a product. Each element is the sum of its terms in their order, which
-// is then added.
+// add_eight_rows adds left · right to eight rows of a product. Each element is the sum of its terms in their order,
+// which is then added.
 template <int INNER, int COLUMNS>
 inline void add_eight_rows(
     thread float (*sum)[COLUMNS], thread const float (&left)[8][INNER], thread const float (&right)[INNER][COLUMNS]) {
@@ -54,8 +54,8 @@ inline void add_eight_rows(
   }
 }
 
-// These products compute their transposes: a column of the tile is a row of the panel, or a column of it, times the other
-// tile.
+// These products compute their transposes: a column of the tile is a row of the panel, or a column of it, times the
+// other tile.
 template <int ROWS, int INNER, int COLUMNS, int USES, typename T>
 inline void multiply_transposed(
     thread Tile<BY_COLUMNS, ROWS, COLUMNS>& product,
@@ -63,7 +63,8 @@ inline void multiply_transposed(
     thread const Panel<BY_COLUMNS, T, COLUMNS, INNER, INNER, USES>& right,
     uint) {
 #ifdef MLXG_THREAD_PRODUCTS
-  mlxg::multiply_rows<COLUMNS, INNER>(product.transpose.elements, right.current, right.current_rows, left.transpose.elements);
+  mlxg::multiply_rows<COLUMNS, INNER>(
+      product.transpose.elements, right.current, right.current_rows, left.transpose.elements);
 #else
   fill(product, 0);
   for (int c = 0; c < COLUMNS; c += 8) {
@@ -83,7 +84,8 @@ inline void multiply_add(
     thread const Panel<BY_COLUMNS, T, INNER, COLUMNS, COLUMNS, USES>& right,
     uint) {
 #ifdef MLXG_THREAD_PRODUCTS
-  mlxg::add_transposed_rows<COLUMNS, INNER>(sum.transpose.elements, right.current, right.current_rows, left.transpose.elements);
+  mlxg::add_transposed_rows<COLUMNS, INNER>(
+      sum.transpose.elements, right.current, right.current_rows, left.transpose.elements);
 #else
   for (int c = 0; c < COLUMNS; c += 8) {
     float columns[8][INNER];
@@ -107,7 +109,7 @@ inline void add_scaled_product(
     thread const Panel<1, T, INNER, COLUMNS, COLUMNS, USES>& right,
     float scale) {
 #ifdef MLXG_THREAD_PRODUCTS
-  mlxg::add_scaled_product<INNER, 0, COLUMNS>(
+  mlxg::add_scaled_product<0, INNER, COLUMNS>(
       to, rows, tile.transpose.elements, right.current, right.current_rows, scale);
 #else
   for (int c = 0; c < COLUMNS; c += 8) {
@@ -133,24 +135,15 @@ inline void add_scaled_product(
 
 template <int ROWS, int COLUMNS, typename T>
 inline void store(thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, device T* to, int stride, int rows, uint) {
-  for (int i = 0; i < ROWS; i += 8) {
-    float lines[8][COLUMNS];
-    for (int c = 0; c < COLUMNS; c += 8) {
-      float block[8][8];
-      for (int j = 0; j < 8; j++) {
-        for (int r = 0; r < 8; r++) {
-          block[j][r] = tile.transpose.elements[c + j][i + r];
-        }
-      }
-      transpose_block(block, &lines[0][c], COLUMNS);
-    }
-    for (int r = 0; r < 8 && i + r < rows; r++) {
-      device T* const p = to + size_t(i + r) * stride;
-      for (int c = 0; c < COLUMNS; c++) {
-        p[c] = T(lines[r][c]);
-      }
+#ifdef MLXG_THREAD_PRODUCTS
+  mlxg::store_transpose<ROWS, COLUMNS>(tile.transpose.elements, to, stride, rows);
+#else
+  for (int i = 0; i < ROWS && i < rows; i++) {
+    for (int j = 0; j < COLUMNS; j++) {
+      to[size_t(i) * stride + j] = T(tile.get(i, j));
     }
   }
+#endif
 }
 
 template <int ROWS, int COLUMNS>

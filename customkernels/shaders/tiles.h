@@ -12,7 +12,7 @@
 //                with products for warpgroups defines MLXG_WARPGROUP_TILES. They are asynchronous; see finish. Floats
 //                must be multiplied as TF32 (MULTIPLIES_TF32).
 //   LANES = 1    one thread has the whole tile: plain loops for a CPU's vector units (tile_thread.h)
-//   BY_COLUMNS   the same, stored by columns, for products with panels that are not strided (tile_columns.h)
+//   BY_COLUMNS   the same, stored by columns, for panels whose STRIDE is their number of columns (tile_columns.h)
 //
 // A Panel is the right-hand operand of a product: a tile of ROWS × COLUMNS elements of T, whose rows in device memory
 // are STRIDE elements apart. With one lane it stays in device memory. Otherwise it is copied to threadgroup memory,

@@ -71,16 +71,22 @@ struct product_block<0, W, PAIRED> {
 // The results of a product: it is added to the elements in memory, replaces them, or is added after a multiplication.
 struct plain_sum {
   template <int W>
-  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const { return load_floats<W>(at) + product; }
+  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const {
+    return load_floats<W>(at) + product;
+  }
 };
 struct new_sum {
   template <int W>
-  MLXG_INLINE floats<W> of(const float*, floats<W> product) const { return floats<W>{} + product; }
+  MLXG_INLINE floats<W> of(const float*, floats<W> product) const {
+    return floats<W>{} + product;
+  }
 };
 struct scaled_sum {
   float factor;
   template <int W>
-  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const { return load_floats<W>(at) + factor * product; }
+  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const {
+    return load_floats<W>(at) + factor * product;
+  }
 };
 
 // Rows of a block: with two vectors for each, all but a few of the 32 or 16 vector registers.
@@ -90,8 +96,8 @@ constexpr int block_rows = 8;
 constexpr int block_rows = 4;
 #endif
 
-// Adds left · right to `to`, for `rows` rows of left, a multiple of ROWS, `terms` columns of left and rows of right, and
-// 2·W or W columns of right. Columns of left are `term_stride` floats apart.
+// Adds left · right to `to`, for `rows` rows of left, a multiple of ROWS, `terms` columns of left and rows of right,
+// and 2·W or W columns of right. Columns of left are `term_stride` floats apart.
 template <int W, bool PAIRED, int ROWS = block_rows, class SUM = plain_sum>
 MLXG_INLINE void add_columns(
     float* to,
@@ -149,7 +155,7 @@ MLXG_INLINE void transpose_8(const float (*from)[8], float* to, int stride) {
 // Copies COLUMNS columns of the right-hand matrix as floats. The matrix has INNER rows and is transposed in memory if
 // TRANSPOSED. Rows in memory at or beyond `rows` read as zero.
 template <bool TRANSPOSED, int INNER, int COLUMNS, class T>
-MLXG_INLINE void pack_columns(const T* from, size_t stride, int rows, float (*to)[COLUMNS]) {
+[[gnu::noinline]] void pack_columns(const T* from, size_t stride, int rows, float (*to)[COLUMNS]) {
   if (!TRANSPOSED) {
     for (int k = 0; k < INNER; ++k) {
       if (k < rows) {
@@ -229,7 +235,8 @@ MLXG_INLINE void add_eight_rows(
 // Computes panel · right, for PANEL_ROWS rows of the panel that are INNER elements apart. Rows at or beyond `rows` read
 // as zero. Floats are read in place.
 template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
-[[gnu::noinline]] void multiply_rows(float (*product)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
+[[gnu::noinline]] void multiply_rows(
+    float (*product)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
   for (int r = 0; r < PANEL_ROWS; r += 8) {
     float converted[8][INNER];
     const T* const from = panel + r * INNER;
@@ -260,30 +267,49 @@ template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
   }
 }
 
-// Adds scale · left · right to `rows` rows of COLUMNS floats. right has INNER rows that are COLUMNS elements apart; rows
-// at or beyond right_rows read as zero.
-template <int INNER, int FIRST, int COLUMNS, class T>
+// Adds scale · left · right to `rows` rows of COLUMNS floats, from column FIRST on. right has INNER rows that are
+// COLUMNS elements apart; rows at or beyond right_rows read as zero.
+template <int FIRST, int INNER, int COLUMNS, class T>
 [[gnu::noinline]] void add_scaled_product(
     float* to, int rows, const float (*left)[INNER], const T* right, int right_rows, float scale) {
-  constexpr int W = COLUMNS - FIRST < floats_per_register ? 8 : floats_per_register;
-  constexpr bool PAIRED = COLUMNS - FIRST >= 2 * W;
-  constexpr int WIDTH = PAIRED ? 2 * W : W, NEXT = FIRST + WIDTH;
-  float packed[INNER][WIDTH];
-  pack_columns<false, INNER, WIDTH>(right + FIRST, COLUMNS, right_rows, packed);
-  for (int m = 0; m < rows; m += 8) {
-    float last[8][WIDTH] = {};
-    const bool is_whole = m + 8 <= rows;
-    add_columns<W, PAIRED>(
-        is_whole ? to + m * COLUMNS + FIRST : last[0], is_whole ? COLUMNS : WIDTH, left[m], INNER, 1, packed[0], WIDTH,
-        8, INNER, scaled_sum{scale});
-    for (int r = 0; !is_whole && r < rows - m; ++r) {
-      for (int c = 0; c < WIDTH; ++c) {
-        to[(m + r) * COLUMNS + FIRST + c] += last[r][c];
+  using block = column_block<COLUMNS - FIRST>;
+  constexpr int WIDTH = block::WIDTH, END = COLUMNS - (COLUMNS - FIRST) % WIDTH;
+  for (int c = FIRST; c < END; c += WIDTH) {
+    float packed[INNER][WIDTH];
+    pack_columns<false, INNER, WIDTH>(right + c, COLUMNS, right_rows, packed);
+    for (int m = 0; m < rows; m += 8) {
+      float last[8][WIDTH] = {};
+      const bool is_whole = m + 8 <= rows;
+      add_columns<block::W, block::PAIRED, block::ROWS>(
+          is_whole ? to + m * COLUMNS + c : last[0], is_whole ? COLUMNS : WIDTH, left[m], INNER, 1, packed[0], WIDTH, 8,
+          INNER, scaled_sum{scale});
+      for (int r = 0; !is_whole && r < rows - m; ++r) {
+        for (int k = 0; k < WIDTH; ++k) {
+          to[(m + r) * COLUMNS + c + k] += last[r][k];
+        }
       }
     }
   }
-  if constexpr (NEXT < COLUMNS) {
-    add_scaled_product<INNER, NEXT, COLUMNS>(to, rows, left, right, right_rows, scale);
+  if constexpr (END < COLUMNS) {
+    add_scaled_product<END, INNER>(to, rows, left, right, right_rows, scale);
+  }
+}
+
+// Stores the first `rows` of ROWS columns of a matrix as rows of COLUMNS elements.
+template <int ROWS, int COLUMNS, class T>
+[[gnu::noinline]] void store_transpose(const float (*from)[ROWS], T* to, size_t stride, int rows) {
+  for (int i = 0; i < ROWS; i += 8) {
+    float lines[8][COLUMNS];
+    for (int c = 0; c < COLUMNS; c += 8) {
+      float block[8][8];
+      for (int j = 0; j < 8; ++j) {
+        store_floats<8>(load_floats<8>(from[c + j] + i), block[j]);
+      }
+      transpose_8(block, &lines[0][c], COLUMNS);
+    }
+    for (int r = 0; r < 8 && i + r < rows; ++r) {
+      convert<COLUMNS>(lines[r], to + (i + r) * stride);
+    }
   }
 }
 
