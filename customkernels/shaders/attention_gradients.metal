@@ -12,7 +12,7 @@
 //
 // Device traffic for each key head, without masks and statistics, with D = HEAD_DIM and DV = VALUE_DIM:
 //
-//   elements of T   Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
+//   elements of T   Lkv·2·(D + DV); for each block of keys G·Lq·(D + DV), and BLOCK_M·D for each panel of queries
 //   floats          G·Lq·D for each part, and 2·G·Lq·D for each block of keys
 
 #include "attention_keys.h"
