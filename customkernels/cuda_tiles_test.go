@@ -198,14 +198,18 @@ func TestTilesOfCUDA(t *testing.T) {
 					kernel, err := lib.Kernel(k.kernel)
 					require.NoError(t, err)
 					var results [][]float32
+					arguments := template(
+						"T", dtype, "MASK_T", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired,
+						"LANES", lanes, "SIMDGROUPS", simdgroups, "BLOCK_M", tileRows, "BLOCK_N", columns,
+						"HEAD_DIM", d, "VALUE_DIM", dv)
+					if k.kernel == "attention_delta" {
+						arguments = append(arguments, template("HAS_DLSE", true)...)
+					}
 					for _, a := range kernel.Launch(Launch{
 						Grid:        [3]int{(k.rows + groupRows - 1) / groupRows * lanes * simdgroups, k.heads, batches},
 						Threadgroup: [3]int{lanes * simdgroups, 1, 1},
-						Template: template(
-							"T", dtype, "MASK_T", mlxc.Uint32, "CAPPED", false, "MASKED", c.masked, "PAIRED", c.paired,
-							"LANES", lanes, "SIMDGROUPS", simdgroups, "BLOCK_M", tileRows, "BLOCK_N", columns,
-							"HEAD_DIM", d, "VALUE_DIM", dv),
-						Outputs: k.outputs,
+						Template:    arguments,
+						Outputs:     k.outputs,
 					}, k.inputs...) {
 						results = append(results, mlxtest.Floats(t, a.AsType(mlxc.Float32)))
 					}

@@ -9,7 +9,7 @@
 //
 // attention_delta computes delta_i as Σ_j p_ij·(do_i·v_j) − dlse_i. attention_dq and attention_dkv compute do_i·v_j in
 // the same way, so rounding errors cancel in do_i·v_j − delta_i. They do not cancel if attention_delta adds partial
-// products (PAIRED) and the other kernel does not, or the reverse.
+// products (PAIRED) and the other kernel does not, or the reverse. Without HAS_DLSE, dlse_i is 0 and is not read.
 //
 // attention_delta_of_output computes delta_i as do_i·o_i − dlse_i, with one product per row. If T has 16 bits, the
 // rounding of o matters only in sums of dz over the keys of a row, because these sums are close to 0. A threadgroup is
@@ -38,7 +38,8 @@ template <
     int BLOCK_M,
     int BLOCK_N,
     int HEAD_DIM,
-    int VALUE_DIM>
+    int VALUE_DIM,
+    bool HAS_DLSE>
 [[kernel]] void attention_delta(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -81,7 +82,8 @@ template <
     stats.set(i, {0, 0, 0, 0});
     if (r < block.rows) {
       const size_t at = block.row + r;
-      stats.set(i, row_stats<T>(statistics[2 * at], statistics[2 * at + 1], -dlse[at]));
+      const float delta = HAS_DLSE ? -dlse[at] : 0;
+      stats.set(i, row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta));
     }
   }
 
@@ -118,7 +120,7 @@ template <
   }
 }
 
-template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
+template <typename T, int LANES, int BLOCK_M, int VALUE_DIM, bool HAS_DLSE>
 [[kernel]] void attention_delta_of_output(
     device const T* o [[buffer(0)]],
     device const T* d_o [[buffer(1)]],
@@ -149,7 +151,7 @@ template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
       const int r = products.row(i, lane);
       if (r == products.column(j, lane) && r < own) {
         const size_t at = row + r;
-        const float delta = products.get(i, j) - dlse[at];
+        const float delta = products.get(i, j) - (HAS_DLSE ? dlse[at] : 0);
         store(row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta), row_stats_out + at * ROW_STATS_SIZE);
       }
     }
