@@ -28,6 +28,9 @@ struct OnlineSoftmax {
     }
   }
 
+  // base returns the number that is subtracted from the scores of a row. The maximum is −∞ if all its scores are.
+  static float base(float row_maximum) { return row_maximum == -INFINITY ? 0.0f : row_maximum; }
+
   // add replaces the scores of a tile by exp(score − maximum). Earlier exponentials are relative to the old maximum, so
   // the caller must multiply its sums of them by `rescale`. add reports whether all factors of the lane are 1.
   bool add(thread SCORES& tile, float factor, thread float* rescale) {
@@ -37,13 +40,14 @@ struct OnlineSoftmax {
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
       largest[i] = SCALES ? largest[i] * factor : largest[i];
       largest[i] = largest[i] > maximum[i] + SLACK ? largest[i] : maximum[i];
-      const float base = largest[i] == -INFINITY ? 0.0f : largest[i];
-      rescale[i] = Exponential<T>::of(maximum[i] - base);
-      is_one = is_one && rescale[i] == 1;
+      rescale[i] = Exponential<T>::of(maximum[i] - base(largest[i]));
       maximum[i] = largest[i];
+    }
+    for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+      is_one = is_one && rescale[i] == 1;
       for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
         const float score = tile.get(i, j);
-        tile.set(i, j, Exponential<T>::of(SCALES ? fma(score, factor, -base) : score - base));
+        tile.set(i, j, Exponential<T>::of(SCALES ? fma(score, factor, -base(maximum[i])) : score - base(maximum[i])));
       }
     }
     row_sum(tile, sums);

@@ -305,6 +305,9 @@ inline void row_max(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* large
 
 template <int ROWS, int COLUMNS>
 inline void row_max(thread Tile<1, ROWS, COLUMNS>& tile, thread float* largest) {
+#ifdef MLXG_THREAD_PRODUCTS
+  mlxg::row_max(tile.elements, largest);
+#else
   for (int i = 0; i < ROWS; i++) {
     float parts[8];
     for (int k = 0; k < 8; k++) {
@@ -320,6 +323,7 @@ inline void row_max(thread Tile<1, ROWS, COLUMNS>& tile, thread float* largest) 
       largest[i] = max(largest[i], parts[k]);
     }
   }
+#endif
 }
 
 // row_sum sums each of the lane's rows.
@@ -337,6 +341,9 @@ inline void row_sum(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* sums)
 
 template <int ROWS, int COLUMNS>
 inline void row_sum(thread Tile<1, ROWS, COLUMNS>& tile, thread float* sums) {
+#ifdef MLXG_THREAD_PRODUCTS
+  mlxg::row_sum(tile.elements, sums);
+#else
   for (int i = 0; i < ROWS; i++) {
     float parts[8] = {};
     for (int j = 0; j < COLUMNS; j += 8) {
@@ -346,6 +353,7 @@ inline void row_sum(thread Tile<1, ROWS, COLUMNS>& tile, thread float* sums) {
     }
     sums[i] = Pairwise<8>::sum(parts);
   }
+#endif
 }
 
 // column_sum sums each of the lane's columns.

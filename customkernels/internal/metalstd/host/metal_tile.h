@@ -1,5 +1,5 @@
-// The products of tile_thread.h and packed_product.h in the vector registers of x86-64. Shaders use them if
-// MLXG_THREAD_PRODUCTS is defined.
+// The products of tile_thread.h and packed_product.h and the reductions of rows of tiles.h in the vector registers of
+// x86-64. Shaders use them if MLXG_THREAD_PRODUCTS is defined.
 //
 // Compilers do not keep a block of a product in registers reliably. Each element is computed as in tile_thread.h: one
 // fused multiply-add after the other from 0, then an addition to the sum.
@@ -107,12 +107,11 @@ MLXG_INLINE void add_packed_product(
 }
 
 // Transposes 8×8 elements.
-MLXG_INLINE void transpose_8(const float (*from)[8], float* to, int stride) {
+MLXG_INLINE void transpose_8(floats<8> (&v)[8]) {
   floats<8> a[8], b[8];
   for (int i = 0; i < 8; i += 2) {
-    const floats<8> x = load_floats<8>(from[i]), y = load_floats<8>(from[i + 1]);
-    a[i] = MLXG_SHUFFLE(x, y, 0, 8, 1, 9, 4, 12, 5, 13);
-    a[i + 1] = MLXG_SHUFFLE(x, y, 2, 10, 3, 11, 6, 14, 7, 15);
+    a[i] = MLXG_SHUFFLE(v[i], v[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    a[i + 1] = MLXG_SHUFFLE(v[i], v[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
   }
   for (int i = 0; i < 8; i += 4) {
     for (int j = 0; j < 2; ++j) {
@@ -121,8 +120,62 @@ MLXG_INLINE void transpose_8(const float (*from)[8], float* to, int stride) {
     }
   }
   for (int i = 0; i < 4; ++i) {
-    store_floats<8>(MLXG_SHUFFLE(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11), to + i * stride);
-    store_floats<8>(MLXG_SHUFFLE(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15), to + (i + 4) * stride);
+    v[i] = MLXG_SHUFFLE(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    v[i + 4] = MLXG_SHUFFLE(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+MLXG_INLINE void transpose_8(const float (*from)[8], float* to, int stride) {
+  floats<8> v[8];
+  for (int i = 0; i < 8; ++i) {
+    v[i] = load_floats<8>(from[i]);
+  }
+  transpose_8(v);
+  for (int i = 0; i < 8; ++i) {
+    store_floats<8>(v[i], to + i * stride);
+  }
+}
+
+// Computes the largest element of each row, as row_max of tiles.h does. Compilers compare one element at a time.
+template <int ROWS, int COLUMNS>
+MLXG_INLINE void row_max(const float (&tile)[ROWS][COLUMNS], float* largest) {
+  const auto larger = [](floats<8> a, floats<8> b) {
+    const floats<8> m = a < b ? b : a;
+    return a == a ? m : b;
+  };
+  for (int i = 0; i < ROWS; i += 8) {
+    floats<8> parts[8];
+    for (int r = 0; r < 8; ++r) {
+      parts[r] = load_floats<8>(tile[i + r]);
+      for (int j = 8; j < COLUMNS; j += 8) {
+        parts[r] = larger(parts[r], load_floats<8>(tile[i + r] + j));
+      }
+    }
+    transpose_8(parts);
+    floats<8> m = parts[0];
+    for (int k = 1; k < 8; ++k) {
+      m = larger(m, parts[k]);
+    }
+    store_floats<8>(m, largest + i);
+  }
+}
+
+// Computes the sum of each row, as row_sum of tiles.h does.
+template <int ROWS, int COLUMNS>
+MLXG_INLINE void row_sum(const float (&tile)[ROWS][COLUMNS], float* sums) {
+  for (int i = 0; i < ROWS; i += 8) {
+    floats<8> parts[8] = {};
+    for (int r = 0; r < 8; ++r) {
+      for (int j = 0; j < COLUMNS; j += 8) {
+        parts[r] += load_floats<8>(tile[i + r] + j);
+      }
+    }
+    transpose_8(parts);
+    for (int n = 4; n > 0; n /= 2) {
+      for (int k = 0; k < n; ++k) {
+        parts[k] += parts[k + n];
+      }
+    }
+    store_floats<8>(parts[0], sums + i);
   }
 }
 
