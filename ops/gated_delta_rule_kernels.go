@@ -131,7 +131,9 @@ func (a *gatedDeltaArgs) blocks() int { return a.v.Dim(3) / a.geometry.block(a.v
 
 // walk describes a launch with a threadgroup for each sequence and block of columns.
 func (a *gatedDeltaArgs) walk(outputs ...mlxc.Output) customkernels.Launch {
-	return a.launch(a.sequences/a.v.Dim(0)*a.blocks(), a.v.Dim(0), outputs...)
+	l := a.launch(a.sequences/a.v.Dim(0)*a.blocks(), a.v.Dim(0), outputs...)
+	l.Products = customkernels.FMAProducts // states carry errors from chunk to chunk
+	return l
 }
 
 // computeStates computes everything of the forward pass but the output.
@@ -146,7 +148,6 @@ func (a *gatedDeltaArgs) computeStates() {
 		a.q, a.k, a.logDecay, a.beta, a.starts, a.sizes, a.scalars)
 	a.steps, a.scores, a.inverse, a.keys, a.keyScores = of[0], of[1], of[2], of[3], of[4]
 	l = a.walk(a.perSlot(chunk, valueDim), a.perSlot(headDim, valueDim), floats(a.stateShape()...))
-	l.Products = customkernels.FMAProducts // the states carry errors from chunk to chunk
 	l.Undefined = a.undefined("updates", "states")
 	of = a.on.launch(gatedDeltaForwardFile.kernel("gated_delta_states"), l,
 		a.k, a.v, a.steps, a.inverse, a.keys, a.initial, a.starts, a.sizes)
@@ -161,8 +162,9 @@ func gatedDeltaForward(on target, in gatedDeltaInputs, scale float32) []*mlxc.Ar
 	return scoped(func() []*mlxc.Array {
 		a := in.bind(on, scale)
 		a.computeStates()
-		out := on.launch(gatedDeltaForwardFile.kernel("gated_delta_output"),
-			a.launch(a.slots*a.blocks(), a.v.Dim(0), a.ofValueHeads(a.v.Dim(3))),
+		l := a.launch(a.slots*a.blocks(), a.v.Dim(0), a.ofValueHeads(a.v.Dim(3)))
+		l.Products = customkernels.FMAProducts // as fast as split products here
+		out := on.launch(gatedDeltaForwardFile.kernel("gated_delta_output"), l,
 			a.q, a.steps, a.scores, a.updates, a.states, a.starts, a.sizes)[0]
 		return []*mlxc.Array{out.AsType(in.v.DType()), a.final}
 	})
