@@ -326,25 +326,6 @@ inline void row_max(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* large
   }
 }
 
-template <int ROWS, int COLUMNS>
-inline void row_max(thread Tile<1, ROWS, COLUMNS>& tile, thread float* largest) {
-  for (int i = 0; i < ROWS; i++) {
-    float parts[8];
-    for (int k = 0; k < 8; k++) {
-      parts[k] = tile.elements[i][k];
-    }
-    for (int j = 8; j < COLUMNS; j += 8) {
-      for (int k = 0; k < 8; k++) {
-        parts[k] = max(parts[k], tile.elements[i][j + k]);
-      }
-    }
-    largest[i] = parts[0];
-    for (int k = 1; k < 8; k++) {
-      largest[i] = max(largest[i], parts[k]);
-    }
-  }
-}
-
 // row_sum sums each of the lane's rows.
 template <int LANES, int ROWS, int COLUMNS>
 inline void row_sum(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* sums) {
