@@ -43,12 +43,15 @@ struct Operand<BY_COLUMNS, T, ROWS, COLUMNS> : Tile<BY_COLUMNS, ROWS, COLUMNS> {
 template <int INNER, int COLUMNS>
 inline void add_eight_rows(
     thread float (*sum)[COLUMNS], thread const float (&left)[8][INNER], thread const float (&right)[INNER][COLUMNS]) {
+  float products[COLUMNS][16];
   for (int c = 0; c < COLUMNS; c += 8) {
-    float products[8][16];
-    multiply_block(left, 0, right, c, INNER, products);
+    multiply_block(left, 0, right, c, INNER, products + c);
+  }
+  // The loop is separate for the same reason as in add_packed_product.
+  for (int c = 0; c < COLUMNS; c += 8) {
     for (int i = 0; i < 8; i++) {
       for (int j = 0; j < 8; j++) {
-        sum[i][c + j] += products[i][j];
+        sum[i][c + j] += products[c + i][j];
       }
     }
   }
