@@ -152,6 +152,7 @@ var headerTrials = map[string][]string{
 	"soft_cap.h":       {"cross_entropy.metal"},
 	"tiles.h":          attentionFiles,
 	"tile_simdgroup.h": attentionFiles,
+	"tile_columns.h":   attentionFiles,
 	"tile_thread.h":    attentionFiles,
 	"packed_product.h": append([]string{"matrix_product.metal"}, attentionFiles...),
 }
