@@ -92,17 +92,20 @@ struct AttentionBlock {
   static constexpr constant int GROUP_ROWS = BLOCK_M * SIMDGROUPS / PARTS;
   static constexpr constant int PANEL_THREADS = LANES * SIMDGROUPS / PARTS;  // threads that share a panel
 
-  typedef Tile<LANES, BLOCK_M, BLOCK_N> Scores;
-  typedef Operand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;  // rows of q or k
-  typedef StoredOperand<LANES, T, BLOCK_M, HEAD_DIM / PARTS, HEAD_DIM> StoredHeads;
-  typedef StoredOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> StoredValues;
-  typedef WideOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> WideValues;
-  typedef Tile<LANES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;    // sums of dq or dk
-  typedef Tile<LANES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;  // sums of o or dv
-  typedef Panel<LANES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM, HEAD_USES> HeadPanel;
-  typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM, VALUE_USES> ValuePanel;
+  static constexpr constant int TILES = LANES == 1 ? BY_COLUMNS : LANES;
+  typedef Tile<TILES, BLOCK_M, BLOCK_N> Scores;
+  typedef ElementOrder<Scores> Order;
+  typedef Operand<TILES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;  // rows of q or k
+  typedef StoredOperand<TILES, T, BLOCK_M, HEAD_DIM / PARTS, HEAD_DIM> StoredHeads;
+  typedef StoredOperand<TILES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> StoredValues;
+  typedef WideOperand<TILES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> WideValues;
+  typedef Tile<TILES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;    // sums of dq or dk
+  typedef Tile<TILES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;  // sums of o or dv
+  typedef Panel<TILES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM, HEAD_USES> HeadPanel;
+  typedef Panel<TILES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM, VALUE_USES> ValuePanel;
   typedef StoredStats<T, MASK_T, MASKED> Stored;
-  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS> StatsPanel;
+  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS | (HEAD_USES & IN_FLIGHT)> StatsPanel;
+  static constexpr constant bool AHEAD = (HEAD_USES & IN_FLIGHT) != 0;
   static constexpr constant bool HOLDS_STATS = TRANSPOSED && LANES == 1;  // of all columns of a tile
 
   // Elements of threadgroup memory. An array must have at least one.
@@ -130,8 +133,8 @@ struct AttentionBlock {
   ValuePanel values;                      // the same rows of v, or of do if TRANSPOSED
   StatsPanel stats;                       // the RowStats of the queries if TRANSPOSED
   RowStats row_stats[Scores::LANE_ROWS];  // the RowStats of the lane's queries if not TRANSPOSED
-  ColumnStats<HOLDS_STATS ? BLOCK_N : 1> held_stats;
-  MaskTile<TRANSPOSED, MASK_T, LANES, BLOCK_M, BLOCK_N> mask_tile;
+  StatsArrays<HOLDS_STATS ? BLOCK_N : 1> held_stats;
+  MaskTile<TRANSPOSED, MASK_T, TILES, BLOCK_M, BLOCK_N> mask_tile;
   Mask<MASK_T> mask;
   device const T* next_heads;  // sources of the next panels
   device const T* next_values;
@@ -206,17 +209,6 @@ struct AttentionBlock {
     prefetch_mask(mask, first_column, columns);
   }
 
-  // load_panels loads `count` rows of k and v in place of walk and advance, for a threadgroup of one simdgroup.
-  void load_panels(device const T* k, device const T* v, int count, threadgroup T* k_memory, threadgroup T* v_memory) {
-    acquire(heads, values);
-    heads.init(k_memory, k, count, lane, PANEL_THREADS);
-    values.init(v_memory, v, count, lane, PANEL_THREADS);
-    acquire(heads, values);
-    heads.advance(k, 0, lane, PANEL_THREADS);
-    values.advance(v, 0, lane, PANEL_THREADS);
-    commit(heads, values);
-  }
-
   // walk_stats adds the RowStats of the queries to the iteration, if TRANSPOSED.
   void walk_stats(device const float* of_queries, threadgroup float* memory) {
     next_stats = of_queries + (column_row + first_column) * ROW_STATS_SIZE + Stored::FIRST;
@@ -230,14 +222,16 @@ struct AttentionBlock {
     }
   }
 
-  // advance makes the panels at `column` the current ones, reads the mask there, and prefetches the next panels, which
-  // may be the first of the next head. advance reports whether the tile of scores must be computed. A PAIRED simdgroup
-  // computes every tile, because all simdgroups must reach the barriers in complete.
-  bool advance(int column) {
+  // fetch makes the panels at `column` of head `of_head` the current ones, and prefetches the next panels, which may be
+  // the first of the next head. It returns the number of rows of the next panels and of those after them.
+  int fetch(int column, int of_head) {
     const int left = end_column - column - BLOCK_N;
     const bool is_last = TRANSPOSED && left <= 0;
     const size_t step = is_last ? sizes.queries + first_column - column : BLOCK_N;
-    const int next_rows = !is_last ? left : column_head + 1 < end_head ? end_column - first_column : 0;
+    int next_rows = !is_last ? left : of_head + 1 < end_head ? end_column - first_column : 0;
+    if (AHEAD && TRANSPOSED && of_head >= end_head) {
+      next_rows = 0;
+    }
     next_heads += step * HEAD_DIM;
     next_values += step * VALUE_DIM;
     acquire(heads, values);
@@ -248,6 +242,28 @@ struct AttentionBlock {
       stats.advance(next_stats, next_rows, thread_index, LANES * SIMDGROUPS);
     }
     commit(heads, values);
+    return next_rows;
+  }
+
+  // If AHEAD, fetch_first fetches the first panels, and fetch_next fetches the panels after those at `column` while
+  // products of the current ones are in flight. Otherwise advance fetches.
+  void fetch_first() {
+    if (AHEAD) {
+      fetch(first_column, column_head);
+    }
+  }
+  void fetch_next(int column) {
+    if (AHEAD) {
+      const bool is_last = TRANSPOSED && column + BLOCK_N >= end_column;
+      fetch(is_last ? first_column : column + BLOCK_N, column_head + is_last);
+    }
+  }
+
+  // advance begins the work on the panels at `column`, and reads the mask there. It reports whether the tile of scores
+  // must be computed. A PAIRED simdgroup computes every tile, because all simdgroups must reach the barriers in
+  // complete.
+  bool advance(int column) {
+    const int next_rows = AHEAD ? 0 : fetch(column, column_head);
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
     // A single warpgroup, or a pair, visits only panels that its rows see.
     bool is_seen =
@@ -257,6 +273,7 @@ struct AttentionBlock {
       mask_tile.load(mask, query, key, band.queries - query, band.keys - key, lane);
       is_seen = !mask_tile.hides_all();
     }
+    const bool is_last = TRANSPOSED && column + BLOCK_N >= end_column;
     prefetch_mask(is_last ? mask_at(column_head + 1) : mask, is_last ? first_column : column + BLOCK_N, next_rows);
     for (int j = 0; HOLDS_STATS && is_seen && j < BLOCK_N; j++) {
       held_stats.set(j, panel_stats(j));
@@ -289,41 +306,23 @@ struct AttentionBlock {
   template <int PENDING, bool IS_FIRST>
   void complete(thread Scores& tile, threadgroup Vec<float, 2>* memory) {
     finish<PENDING>(tile);
-    if (!PAIRED) {
-      return;
-    }
-    if (!IS_FIRST) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-    }
-    threadgroup Vec<float, 2>* const own = memory + simdgroup * (BLOCK_M * BLOCK_N / 2) + lane;
-    threadgroup Vec<float, 2>* const other = memory + (simdgroup ^ 1) * (BLOCK_M * BLOCK_N / 2) + lane;
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
-        own[(i * Scores::LANE_COLUMNS + j) / 2 * LANES] = Vec<float, 2>{{tile.get(i, j), tile.get(i, j + 1)}};
+    if (PAIRED) {
+      if (!IS_FIRST) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
-        const Vec<float, 2> pair = other[(i * Scores::LANE_COLUMNS + j) / 2 * LANES];
-        tile.set(i, j, tile.get(i, j) + pair.values[0]);
-        tile.set(i, j + 1, tile.get(i, j + 1) + pair.values[1]);
-      }
+      constexpr int PAIRS = BLOCK_M * BLOCK_N / 2;
+      add_other_half<LANES>(tile, memory + simdgroup * PAIRS + lane, memory + (simdgroup ^ 1) * PAIRS + lane);
     }
   }
 
   // score turns products q·k into scores and adds a mask of numbers. hide applies a boolean mask and the band later.
   void score(thread Scores& tile) const {
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        tile.set(i, j, CAPPED ? scoring.capped(tile.get(i, j)) : scoring.scaled(tile.get(i, j)));
-      }
-    }
-    if (MASKED && !IsBoolean<MASK_T>::value) {
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-          tile.set(i, j, tile.get(i, j) + float(mask_tile.get(i, j)) * scoring.unit);
-        }
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
+        const float score = CAPPED ? scoring.capped(tile.get(i, j)) : scoring.scaled(tile.get(i, j));
+        const bool adds_mask = MASKED && !IsBoolean<MASK_T>::value;
+        tile.set(i, j, adds_mask ? score + float(mask_tile.get(i, j)) * scoring.unit : score);
       }
     }
   }
@@ -331,19 +330,21 @@ struct AttentionBlock {
   // hide sets each element of the tile at `column` whose query does not see its key to `value`.
   void hide(thread Scores& tile, float value, int column) const {
     if (MASKED && IsBoolean<MASK_T>::value) {
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+      for (int a = 0; a < Order::OUTER; a++) {
+        for (int b = 0; b < Order::INNER; b++) {
+          const int i = Order::row(a, b), j = Order::column(a, b);
           tile.set(i, j, mask_tile.get(i, j) ? tile.get(i, j) : value);
         }
       }
     }
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
     if (!band.sees_all(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N)) {
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        const int r = Scores::row(i, lane);
-        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-          const int c = Scores::column(j, lane);
-          const bool is_seen = band.sees(query + (TRANSPOSED ? c : r), key + (TRANSPOSED ? r : c));
+      const Band seen = band;
+      for (int a = 0; a < Order::OUTER; a++) {
+        for (int b = 0; b < Order::INNER; b++) {
+          const int i = Order::row(a, b), j = Order::column(a, b);
+          const int r = Scores::row(i, lane), c = Scores::column(j, lane);
+          const bool is_seen = seen.sees(query + (TRANSPOSED ? c : r), key + (TRANSPOSED ? r : c));
           tile.set(i, j, is_seen ? tile.get(i, j) : value);
         }
       }
@@ -379,8 +380,9 @@ struct AttentionBlock {
       products = tile;
     }
     score(tile);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
         tile.set(i, j, probability(stats_of(i, j), tile.get(i, j)));
       }
     }
@@ -388,8 +390,9 @@ struct AttentionBlock {
 
   // mask_gradients turns products do·v into dz.
   void mask_gradients(thread Scores& products, thread Scores& p) const {
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
         products.set(i, j, p.get(i, j) * (products.get(i, j) - stats_of(i, j).delta));
       }
     }

@@ -9,7 +9,7 @@
 //
 // attention_delta computes delta_i as Σ_j p_ij·(do_i·v_j) − dlse_i. attention_dq and attention_dkv compute do_i·v_j in
 // the same way, so rounding errors cancel in do_i·v_j − delta_i. They do not cancel if attention_delta adds partial
-// products (PAIRED) and the other kernel does not, or the reverse.
+// products (PAIRED) and the other kernel does not, or the reverse. Without HAS_DLSE, dlse_i is 0 and is not read.
 //
 // attention_delta_of_output computes delta_i as do_i·o_i − dlse_i, with one product per row. If T has 16 bits, the
 // rounding of o matters only in sums of dz over the keys of a row, because these sums are close to 0. A threadgroup is
@@ -38,7 +38,8 @@ template <
     int BLOCK_M,
     int BLOCK_N,
     int HEAD_DIM,
-    int VALUE_DIM>
+    int VALUE_DIM,
+    bool HAS_DLSE>
 [[kernel]] void attention_delta(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -75,13 +76,14 @@ template <
   typename Block::WideValues d_os;
   queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
   d_os.load(d_o_memory + block.simdgroup * d_os.SIZE, d_o + block.value_offset(block.row), block.rows, block.lane);
-  RowStats stats[Scores::LANE_ROWS];
+  StatsArrays<Scores::LANE_ROWS> stats;
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
     const int r = Scores::row(i, block.lane);
-    stats[i] = {0, 0, 0, 0};
+    stats.set(i, {0, 0, 0, 0});
     if (r < block.rows) {
       const size_t at = block.row + r;
-      stats[i] = row_stats<T>(statistics[2 * at], statistics[2 * at + 1], -dlse[at]);
+      const float delta = HAS_DLSE ? -dlse[at] : 0;
+      stats.set(i, row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta));
     }
   }
 
@@ -97,27 +99,28 @@ template <
     block.template complete<1, true>(s, partial_memory);
     block.score(s);
     block.template complete<0, false>(d_ps, partial_memory);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        s.set(i, j, Block::probability(stats[i], s.get(i, j)) * d_ps.get(i, j));
+    for (int a = 0; a < Block::Order::OUTER; a++) {
+      for (int b = 0; b < Block::Order::INNER; b++) {
+        const int i = Block::Order::row(a, b), j = Block::Order::column(a, b);
+        s.set(i, j, Block::probability(stats.get(i), s.get(i, j)) * d_ps.get(i, j));
       }
     }
     block.hide(s, 0, key);
     row_sum(s, sums);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      stats[i].delta += sums[i];
+      stats.delta[i] += sums[i];
     }
   }
 
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
     const int r = Scores::row(i, block.lane);
     if (r < block.rows && Scores::column(0, block.lane) == 0 && block.part == 0) {
-      store(stats[i], row_stats_out + (block.row + r) * ROW_STATS_SIZE);
+      store(stats.get(i), row_stats_out + (block.row + r) * ROW_STATS_SIZE);
     }
   }
 }
 
-template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
+template <typename T, int LANES, int BLOCK_M, int VALUE_DIM, bool HAS_DLSE>
 [[kernel]] void attention_delta_of_output(
     device const T* o [[buffer(0)]],
     device const T* d_o [[buffer(1)]],
@@ -148,7 +151,7 @@ template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
       const int r = products.row(i, lane);
       if (r == products.column(j, lane) && r < own) {
         const size_t at = row + r;
-        const float delta = products.get(i, j) - dlse[at];
+        const float delta = products.get(i, j) - (HAS_DLSE ? dlse[at] : 0);
         store(row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta), row_stats_out + at * ROW_STATS_SIZE);
       }
     }
@@ -183,9 +186,10 @@ template <
     uint3 groups [[threadgroups_per_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  constexpr int AHEAD = PanelUses<T, CAPPED, MASKED, LANES, HEAD_DIM, VALUE_DIM>::AHEAD;
   typedef AttentionBlock<
-      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM, FOR_BOTH,
-      FOR_TRANSPOSED>
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM,
+      FOR_BOTH | AHEAD, FOR_TRANSPOSED | AHEAD>
       Block;
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];
@@ -207,6 +211,7 @@ template <
   block.load_stats(row_stats_in);
 
   block.walk(k, v, mask, key_memory, value_memory);
+  block.fetch_first();
   for (int key = block.first_column; key < block.end_column; key += BLOCK_N) {
     if (!block.advance(key)) {
       continue;
@@ -221,6 +226,7 @@ template <
     block.hide(ds, 0, key);
     uncap<CAPPED>(ds, products, block.scoring);
     multiply_add(sum, ds, block.heads, block.lane);
+    block.fetch_next(key);
     finish<0>(sum);
   }
 
@@ -256,8 +262,10 @@ template <
     uint3 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  constexpr int AHEAD = PanelUses<T, CAPPED, MASKED, LANES, HEAD_DIM, VALUE_DIM>::AHEAD;
   typedef AttentionBlock<
-      true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM,
+      FOR_BOTH | AHEAD, FOR_BOTH | AHEAD>
       Block;
   typedef typename Block::Scores Scores;
   // With heads of 64 columns, three threadgroups share a core (ops/attention_geometry.go), and a lane does not have the
@@ -285,6 +293,7 @@ template <
 
   block.walk(q, d_o, mask, query_memory, d_o_memory);
   block.walk_stats(row_stats_in, stats_memory);
+  block.fetch_first();
   for (; block.column_head < block.end_head; block.next_head()) {
     for (int query = block.first_column; query < block.end_column; query += BLOCK_N) {
       if (!block.advance(query)) {

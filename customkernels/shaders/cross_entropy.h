@@ -1,6 +1,7 @@
 // The rows of the cross-entropy kernels: loss, state and gradient. See cross_entropy.metal.
 
 #include "logit_block.h"
+#include "rows.h"
 
 // The floats in a row's state: m, l, Σ s and s_t.
 constant constexpr int STATE_SIZE = 4;

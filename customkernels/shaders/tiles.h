@@ -12,6 +12,7 @@
 //                with products for warpgroups defines MLXG_WARPGROUP_TILES. They are asynchronous; see finish. Floats
 //                must be multiplied as TF32 (MULTIPLIES_TF32).
 //   LANES = 1    one thread has the whole tile: plain loops for a CPU's vector units (tile_thread.h)
+//   BY_COLUMNS   the same, stored by columns, for panels whose STRIDE is their number of columns (tile_columns.h)
 //
 // A Panel is the right-hand operand of a product: a tile of ROWS × COLUMNS elements of T, whose rows in device memory
 // are STRIDE elements apart. With one lane it stays in device memory. Otherwise it is copied to threadgroup memory,
@@ -40,11 +41,23 @@
 //                                                     recent ones are complete. A kernel calls it before it reads a
 //                                                     product's tile and before it overwrites a product's operands
 
-#include "rows.h"
+#include "vectors.h"
 #include <metal_simdgroup_matrix>
 
 template <int LANES, int ROWS, int COLUMNS>
 struct Tile;
+
+constant constexpr int BY_COLUMNS = 0;
+
+// ElementOrder is the order of a lane's elements in memory, for a loop over OUTER and one over INNER in it. A CPU makes
+// vectors of the inner loop.
+template <typename TILE>
+struct ElementOrder {
+  static constexpr constant int OUTER = TILE::LANE_ROWS, INNER = TILE::LANE_COLUMNS;
+
+  static int row(int outer, int) { return outer; }
+  static int column(int, int inner) { return inner; }
+};
 
 // MULTIPLIES_TF32 is whether floats are rounded to TF32, with 11 significant bits, for products.
 #if defined(MLXG_TF32) && MLXG_TF32
@@ -54,8 +67,10 @@ constant constexpr bool MULTIPLIES_TF32 = false;
 #endif
 
 // USES of a Panel: whether it is an operand of multiply_add, of multiply_transposed, or of neither and read by get_row.
-// A backend may need another layout for each product.
-constant constexpr int FOR_ROWS = 0, FOR_ADD = 1, FOR_TRANSPOSED = 2, FOR_BOTH = 3;
+// A backend may need another layout for each product. A panel with the bit IN_FLIGHT has a third buffer, so that
+// acquire and advance may be called before products of the current tile are complete. Only a warpgroup's panels have
+// it.
+constant constexpr int FOR_ROWS = 0, FOR_ADD = 1, FOR_TRANSPOSED = 2, FOR_BOTH = 3, IN_FLIGHT = 4;
 
 template <int LANES, typename T, int ROWS, int COLUMNS, int STRIDE = COLUMNS, int USES = FOR_BOTH>
 struct Panel;
@@ -105,8 +120,10 @@ struct WideOperand : Operand<LANES, T, ROWS, COLUMNS> {
 // fill sets all elements.
 template <int LANES, int ROWS, int COLUMNS>
 inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, value);
     }
   }
@@ -153,6 +170,8 @@ inline void multiply_transposed(
 template <int PENDING, int LANES, int ROWS, int COLUMNS>
 inline void finish(thread Tile<LANES, ROWS, COLUMNS>&) {}
 
+#include "tile_columns.h"
+
 #endif
 
 // any_lane reports whether `value` is true in any lane of the simdgroup. All lanes call it.
@@ -172,7 +191,8 @@ template <int ROWS, int COLUMNS>
 struct Tile<128, ROWS, COLUMNS> : mlxg::warpgroup_tile<ROWS, COLUMNS> {};
 
 template <typename T, int ROWS, int COLUMNS, int STRIDE, int USES>
-struct Panel<128, T, ROWS, COLUMNS, STRIDE, USES> : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE> {};
+struct Panel<128, T, ROWS, COLUMNS, STRIDE, USES>
+    : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE, (USES & IN_FLIGHT) != 0 ? 3 : 2> {};
 
 template <int ROWS, int COLUMNS, int STRIDE, int USES>
 struct Panel<128, float, ROWS, COLUMNS, STRIDE, USES>
@@ -180,6 +200,9 @@ struct Panel<128, float, ROWS, COLUMNS, STRIDE, USES>
 
 template <int ROWS, int COLUMNS, int STRIDE>
 struct Panel<128, float, ROWS, COLUMNS, STRIDE, FOR_ROWS> : mlxg::panel<float, ROWS, COLUMNS, STRIDE> {};
+
+template <int ROWS, int COLUMNS, int STRIDE>
+struct Panel<128, float, ROWS, COLUMNS, STRIDE, FOR_ROWS | IN_FLIGHT> : mlxg::panel<float, ROWS, COLUMNS, STRIDE, 3> {};
 
 template <typename T, int ROWS, int COLUMNS>
 struct Operand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_operand<T, ROWS, COLUMNS> {};
@@ -248,8 +271,10 @@ inline void store(thread Tile<128, ROWS, COLUMNS>& tile, device T* to, int strid
 
 template <int LANES, int ROWS, int COLUMNS>
 inline void multiply(thread Tile<LANES, ROWS, COLUMNS>& tile, float factor) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) * factor);
     }
   }
@@ -258,8 +283,10 @@ inline void multiply(thread Tile<LANES, ROWS, COLUMNS>& tile, float factor) {
 // multiply_rows multiplies each of the lane's rows by its factor.
 template <int LANES, int ROWS, int COLUMNS>
 inline void multiply_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const float* factors) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) * factors[i]);
     }
   }
@@ -268,8 +295,10 @@ inline void multiply_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const 
 // divide_rows divides each of the lane's rows by its divisor.
 template <int LANES, int ROWS, int COLUMNS>
 inline void divide_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const float* divisors) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) / divisors[i]);
     }
   }
@@ -300,25 +329,6 @@ inline void row_max(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* large
     }
     value = max(value, simd_shuffle_xor(value, tile.SAME_ROW_BIT_0));
     largest[i] = max(value, simd_shuffle_xor(value, tile.SAME_ROW_BIT_1));
-  }
-}
-
-template <int ROWS, int COLUMNS>
-inline void row_max(thread Tile<1, ROWS, COLUMNS>& tile, thread float* largest) {
-  for (int i = 0; i < ROWS; i++) {
-    float parts[8];
-    for (int k = 0; k < 8; k++) {
-      parts[k] = tile.elements[i][k];
-    }
-    for (int j = 8; j < COLUMNS; j += 8) {
-      for (int k = 0; k < 8; k++) {
-        parts[k] = max(parts[k], tile.elements[i][j + k]);
-      }
-    }
-    largest[i] = parts[0];
-    for (int k = 1; k < 8; k++) {
-      largest[i] = max(largest[i], parts[k]);
-    }
   }
 }
 

@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "79e794afe5bcfc0b"
+const Interface = "0cd3d18142f8aeef"
