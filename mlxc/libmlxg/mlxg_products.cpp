@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "mlx/fast.h"
+#include "mlx/compile.h"
 #include "mlx/mlx.h"
 #include "mlx/version.h"
 #include "mlxg_evaluation.h"
@@ -207,9 +207,9 @@ class on_cuda : public mlxg::opaque {
   }
 };
 
-// product computes rows [row, row + n) of a matrix: factor·a·b, plus the rows before if it accumulates. Its inputs are
-// a, b, the matrix, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its output is the
-// matrix in the same memory.
+// product computes the elements of an array from `begin` on: factor·a·b, plus the elements before if it accumulates.
+// Its inputs are a, b, the array, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its
+// output is the array in the same memory.
 class product : public on_cuda {
  public:
   product(mx::Stream s, const mlxg_product& p) : on_cuda(s, "ProductInto"), p_(p) {}
@@ -246,8 +246,8 @@ class product : public on_cuda {
   // cuBLASLt's matrices are column-major, so it computes the transpose: bᵀ·aᵀ.
   void record(session& s, const std::vector<mx::array>& inputs) {
     auto &a = inputs[0], &b = inputs[1], &into = inputs[2], &workspace = inputs[3];
-    uint64_t rows = a.shape(p_.a_transposed), columns = into.shape(1);
-    char* d = address(into) + p_.row * columns * into.itemsize();
+    uint64_t rows = a.shape(p_.a_transposed), columns = b.shape(!p_.b_transposed);
+    char* d = address(into) + p_.begin * into.itemsize();
     int compute = a.dtype() == mx::float32 && p_.tf32 ? compute_tf32 : compute_float;
     owned da(cuda().layout_free), db(cuda().layout_free), dd(cuda().layout_free), of(cuda().description_free);
     check(cuda().layout(&db.p, type_of(b.dtype()), b.shape(1), b.shape(0), b.shape(1)), "cublasLtMatrixLayoutCreate");
@@ -303,11 +303,22 @@ class product : public on_cuda {
   mlxg_product p_;
 };
 
-// undefined is an array whose elements no node computes: the output of a kernel that does nothing. Each node has its
-// own memory; the compiler of graphs would merge equal custom kernels.
-class undefined : public mlxg::wrapper {
+// undefined is an array whose elements no node computes. MLX's concatenation of no arrays allocates the memory, on the
+// device, and launches nothing, so that a product that writes there need not wait for a kernel. Each node has its own
+// memory; the compiler of graphs would merge equal nodes of MLX.
+class undefined : public on_cuda {
  public:
-  using wrapper::wrapper;
+  explicit undefined(mx::Stream s) : on_cuda(s, "Undefined") {
+    auto any = mx::zeros({1}, mx::uint8, s);
+    allocation_ = mx::concatenate({any, any}, 0, s).primitive_ptr();
+  }
+
+  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>& outputs) override {
+    allocation_->eval_gpu({}, outputs);
+  }
+
+ private:
+  std::shared_ptr<mx::Primitive> allocation_;
 };
 
 // reuse has two outputs: the elements of its input, and memory for a node that overwrites them while it reads them.
@@ -316,8 +327,7 @@ class undefined : public mlxg::wrapper {
 // from the references of earlier kernels, which the stream holds until it completes them.
 class reuse : public on_cuda {
  public:
-  explicit reuse(std::shared_ptr<mx::Primitive> allocation)
-      : on_cuda(allocation->stream(), "Reuse"), allocation_(std::move(allocation)) {}
+  explicit reuse(mx::Stream s) : on_cuda(s, "Reuse"), allocation_(s) {}
 
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     auto& in = inputs[0];
@@ -327,29 +337,15 @@ class reuse : public on_cuda {
       return;
     }
     std::vector<mx::array> memory{mx::array(in.shape(), in.dtype(), nullptr, {})};
-    allocation_->eval_gpu({}, memory);
+    allocation_.eval_gpu({}, memory);
     // The new memory holds a reference to the input: while a kernel of this stream may still read the elements, a node
     // of another stream must not overwrite them.
     mlxg::set_foreign(outputs[1], memory[0].buffer(), 0, memory[0].flags(), [in, memory](mx::allocator::Buffer) {});
   }
 
  private:
-  std::shared_ptr<mx::Primitive> allocation_;
+  undefined allocation_;
 };
-
-// Any GPU that MLX supports runs PTX for compute capability 7.5.
-constexpr const char* empty_kernel = R"(.version 6.4
-.target sm_75
-.address_size 64
-.visible .entry mlxg_undefined(.param .u64 output) { ret; }
-)";
-
-// allocation returns a node of a kernel that does nothing.
-mx::array allocation(const mx::Shape& shape, mx::Dtype dtype) {
-  return mx::fast::precompiled_cuda_kernel(
-      "mlxg_undefined", empty_kernel, {}, {shape}, {dtype}, {}, {1, 1, 1}, {1, 1, 1}, 0, std::nullopt, false,
-      *static_cast<mx::Stream*>(mlxg_stream().ctx))[0];
-}
 
 }  // namespace
 
@@ -364,9 +360,8 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
   mlxg::guard g;
   mlx_array res{};
   try {
-    auto made = allocation(mx::Shape(shape, shape + n), mlxg::dtype_of(dtype));
-    made.primitive_ptr() = std::make_shared<undefined>(made.primitive_ptr());
-    res.ctx = new mx::array(std::move(made));
+    auto node = std::make_shared<undefined>(*static_cast<mx::Stream*>(mlxg_stream().ctx));
+    res.ctx = new mx::array(mx::Shape(shape, shape + n), mlxg::dtype_of(dtype), std::move(node), {});
     return mlxg_end(0, res);
   } catch (std::exception& e) {
     mlx_error("%s", e.what());
@@ -378,9 +373,25 @@ mlxg_results mlxg_reuse(uintptr_t a) {
   mlxg::guard g;
   return mlxg::with_results([&] {
     auto& in = mlxg::array_of(a);
-    auto node = std::make_shared<reuse>(allocation(in.shape(), in.dtype()).primitive_ptr());
+    auto node = std::make_shared<reuse>(*static_cast<mx::Stream*>(mlxg_stream().ctx));
     return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, {in});
   });
+}
+
+mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors) {
+  mlxg::guard g;
+  mlx_array res{};
+  try {
+    auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
+    auto fused = mx::compile([s](const std::vector<mx::array>& in) -> std::vector<mx::array> {
+      return {mx::astype(mx::multiply(mx::astype(in[0], mx::float32, s), in[1], s), in[0].dtype(), s)};
+    });
+    res.ctx = new mx::array(fused({mlxg::array_of(a), mx::expand_dims(mlxg::array_of(factors), 1, s)})[0]);
+    return mlxg_end(0, res);
+  } catch (std::exception& e) {
+    mlx_error("%s", e.what());
+    return mlxg_end(1, res);
+  }
 }
 
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
