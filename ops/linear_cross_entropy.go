@@ -210,11 +210,6 @@ func (l linearLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array)
 // backward returns the gradients of hidden and weight for the cotangent dloss of the loss. outputs are the results of
 // forward. If a gradient is not needed, its result is zeros, which are never evaluated.
 func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden, dweight *mlxc.Array) {
-	gradients := l.gradients
-	if l.inPlace {
-		loss := newCUDALoss(l)
-		l, gradients = loss.linearLoss, loss.gradients
-	}
 	rows, dtype := l.classes.Dim(0), l.weight.DType()
 	uniform := l.cfg.Reduction != ReductionNone
 	cotangents := dloss
@@ -229,7 +224,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 		}
 		return mlxc.Where(ignored, zero, c.BroadcastTo(rows))
 	}
-	hidden := l.maskedHidden(ignored)
+	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
 	scaled := scaling{hidden: hidden}
 	switch {
 	case l.inPlace && uniform:
@@ -244,6 +239,10 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	if mlxc.Differentiating() && !l.inPlace {
 		kept = nil // MLX would treat them as constants in a second derivative; the one of products in place is an error
 	}
+	gradients := l.gradients
+	if l.inPlace {
+		gradients = newCUDALoss(l).gradients
+	}
 	dhidden, dweight = gradients(hidden, outputs[1], kept, scaled)
 	if dhidden == nil {
 		dhidden = zerosLike(l.hidden)[0]
@@ -255,16 +254,6 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 		dhidden = l.scaleRows(dhidden, scaled.rows)
 	}
 	return dhidden.AsType(dtype), dweight
-}
-
-// maskedHidden returns hidden with zeros in the rows of ignored targets.
-func (l linearLoss) maskedHidden(ignored *mlxc.Array) *mlxc.Array {
-	mask, dtype := ignored.ExpandDims(-1), l.hidden.DType()
-	// On CUDA devices MLX's selection by rows takes the same time for an element of any size.
-	if l.inPlace && l.hidden.Dim(1)*dtype.Size()%8 == 0 {
-		return mlxc.Where(mask, mlxc.Scalar[uint64](0), l.hidden.View(mlxc.Uint64)).View(dtype)
-	}
-	return mlxc.Where(mask, mlxc.Scalar[float32](0).AsType(dtype), l.hidden)
 }
 
 // gradients returns the sums of the products that compute dhidden, and dweight; nil for a gradient that is not needed.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "mlx/compile.h"
+#include "mlx/fast.h"
 #include "mlx/mlx.h"
 #include "mlx/version.h"
 #include "mlxg_evaluation.h"
@@ -303,22 +304,11 @@ class product : public on_cuda {
   mlxg_product p_;
 };
 
-// undefined is an array whose elements no node computes. MLX's concatenation of no arrays allocates the memory, on the
-// device, and launches nothing, so that a product that writes there need not wait for a kernel. Each node has its own
-// memory; the compiler of graphs would merge equal nodes of MLX.
-class undefined : public on_cuda {
+// undefined is an array whose elements no node computes: the output of a kernel that does nothing. Each node has its
+// own memory; the compiler of graphs would merge equal custom kernels.
+class undefined : public mlxg::wrapper {
  public:
-  explicit undefined(mx::Stream s) : on_cuda(s, "Undefined") {
-    auto any = mx::zeros({1}, mx::uint8, s);
-    allocation_ = mx::concatenate({any, any}, 0, s).primitive_ptr();
-  }
-
-  void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>& outputs) override {
-    allocation_->eval_gpu({}, outputs);
-  }
-
- private:
-  std::shared_ptr<mx::Primitive> allocation_;
+  using wrapper::wrapper;
 };
 
 // reuse has two outputs: the elements of its input, and memory for a node that overwrites them while it reads them.
@@ -327,7 +317,8 @@ class undefined : public on_cuda {
 // from the references of earlier kernels, which the stream holds until it completes them.
 class reuse : public on_cuda {
  public:
-  explicit reuse(mx::Stream s) : on_cuda(s, "Reuse"), allocation_(s) {}
+  explicit reuse(std::shared_ptr<mx::Primitive> allocation)
+      : on_cuda(allocation->stream(), "Reuse"), allocation_(std::move(allocation)) {}
 
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     auto& in = inputs[0];
@@ -337,15 +328,29 @@ class reuse : public on_cuda {
       return;
     }
     std::vector<mx::array> memory{mx::array(in.shape(), in.dtype(), nullptr, {})};
-    allocation_.eval_gpu({}, memory);
+    allocation_->eval_gpu({}, memory);
     // The new memory holds a reference to the input: while a kernel of this stream may still read the elements, a node
     // of another stream must not overwrite them.
     mlxg::set_foreign(outputs[1], memory[0].buffer(), 0, memory[0].flags(), [in, memory](mx::allocator::Buffer) {});
   }
 
  private:
-  undefined allocation_;
+  std::shared_ptr<mx::Primitive> allocation_;
 };
+
+// Any GPU that MLX supports runs PTX for compute capability 7.5.
+constexpr const char* empty_kernel = R"(.version 6.4
+.target sm_75
+.address_size 64
+.visible .entry mlxg_undefined(.param .u64 output) { ret; }
+)";
+
+// allocation returns a node of a kernel that does nothing.
+mx::array allocation(const mx::Shape& shape, mx::Dtype dtype) {
+  return mx::fast::precompiled_cuda_kernel(
+      "mlxg_undefined", empty_kernel, {}, {shape}, {dtype}, {}, {1, 1, 1}, {1, 1, 1}, 0, std::nullopt, false,
+      *static_cast<mx::Stream*>(mlxg_stream().ctx))[0];
+}
 
 }  // namespace
 
@@ -360,8 +365,9 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
   mlxg::guard g;
   mlx_array res{};
   try {
-    auto node = std::make_shared<undefined>(*static_cast<mx::Stream*>(mlxg_stream().ctx));
-    res.ctx = new mx::array(mx::Shape(shape, shape + n), mlxg::dtype_of(dtype), std::move(node), {});
+    auto made = allocation(mx::Shape(shape, shape + n), mlxg::dtype_of(dtype));
+    made.primitive_ptr() = std::make_shared<undefined>(made.primitive_ptr());
+    res.ctx = new mx::array(std::move(made));
     return mlxg_end(0, res);
   } catch (std::exception& e) {
     mlx_error("%s", e.what());
@@ -373,7 +379,7 @@ mlxg_results mlxg_reuse(uintptr_t a) {
   mlxg::guard g;
   return mlxg::with_results([&] {
     auto& in = mlxg::array_of(a);
-    auto node = std::make_shared<reuse>(*static_cast<mx::Stream*>(mlxg_stream().ctx));
+    auto node = std::make_shared<reuse>(allocation(in.shape(), in.dtype()).primitive_ptr());
     return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, {in});
   });
 }

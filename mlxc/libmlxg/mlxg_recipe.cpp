@@ -115,8 +115,7 @@ class recorder {
       return true;
     }
     auto& in = a.inputs();
-    auto own = dynamic_cast<const mlxg::opaque*>(&a.primitive());  // may be memory for one evaluation
-    if (own || a.nbytes() > most_bytes || !a.siblings().empty() || is_launch(a.primitive()) ||
+    if (a.nbytes() > most_bytes || !a.siblings().empty() || is_launch(a.primitive()) ||
         !std::all_of(in.begin(), in.end(), [&](auto& i) { return constants_.count(i.id()) > 0; })) {
       return false;
     }
