@@ -149,9 +149,11 @@ var headerTrials = map[string][]string{
 	"reductions.h":     rowFiles,
 	"rows.h":           rowFiles,
 	"vectors.h":        rowFiles,
+	"cross_entropy.h":  {"cross_entropy.metal"},
 	"soft_cap.h":       {"cross_entropy.metal"},
 	"tiles.h":          attentionFiles,
 	"tile_simdgroup.h": attentionFiles,
+	"tile_columns.h":   attentionFiles,
 	"tile_thread.h":    attentionFiles,
 	"packed_product.h": append([]string{"matrix_product.metal"}, attentionFiles...),
 }

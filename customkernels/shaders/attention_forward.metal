@@ -31,24 +31,28 @@ struct OnlineSoftmax {
   // add replaces the scores of a tile by exp(score − maximum). Earlier exponentials are relative to the old maximum, so
   // the caller must multiply its sums of them by `rescale`. add reports whether all factors of the lane are 1.
   bool add(thread SCORES& tile, float factor, thread float* rescale) {
-    float largest[SCORES::LANE_ROWS], sums[SCORES::LANE_ROWS];
-    bool is_one = true;
+    typedef ElementOrder<SCORES> Order;
+    float largest[SCORES::LANE_ROWS], base[SCORES::LANE_ROWS], sums[SCORES::LANE_ROWS];
     row_max(tile, largest);
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
       largest[i] = SCALES ? largest[i] * factor : largest[i];
       largest[i] = largest[i] > maximum[i] + SLACK ? largest[i] : maximum[i];
-      const float base = largest[i] == -INFINITY ? 0.0f : largest[i];
-      rescale[i] = Exponential<T>::of(maximum[i] - base);
-      is_one = is_one && rescale[i] == 1;
+      base[i] = largest[i] == -INFINITY ? 0.0f : largest[i];
+      rescale[i] = Exponential<T>::of(maximum[i] - base[i]);
       maximum[i] = largest[i];
-      for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
+    }
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
         const float score = tile.get(i, j);
-        tile.set(i, j, Exponential<T>::of(SCALES ? fma(score, factor, -base) : score - base));
+        tile.set(i, j, Exponential<T>::of(SCALES ? fma(score, factor, -base[i]) : score - base[i]));
       }
     }
     row_sum(tile, sums);
+    bool is_one = true;
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
       sum[i] = sum[i] * rescale[i] + sums[i];
+      is_one = is_one && rescale[i] == 1;
     }
     return is_one;
   }

@@ -21,6 +21,10 @@
 
 #include "rows.h"
 
+// The bytes of the next row of y, and of dy, that a CPU prefetches. The second-level cache holds them beside the rows in
+// use.
+constant constexpr uint PREFETCHED_BYTES = 64 << 10;
+
 // Returns Σ y·dy over the thread's elements of a row. Its first VECS_PER_THREAD vectors are loaded into ys and dys.
 // Prefetches the row of dx.
 template <int VECS_PER_THREAD, int VEC, typename T>
@@ -94,6 +98,10 @@ template <typename T, int VEC, int VECS_PER_THREAD>
     }
     for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
       float ys1[VEC], dys1[VEC];
+      if (column * sizeof(T) < PREFETCHED_BYTES) {
+        prefetch_load<VEC>(y + next + column);
+        prefetch_load<VEC>(dy + next + column);
+      }
       columns.load(y + start, column, ys1);
       columns.load(dy + start, column, dys1);
       store_gradient(dx + start, column, columns, ys1, dys1, s);

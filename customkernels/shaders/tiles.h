@@ -12,6 +12,7 @@
 //                with products for warpgroups defines MLXG_WARPGROUP_TILES. They are asynchronous; see finish. Floats
 //                must be multiplied as TF32 (MULTIPLIES_TF32).
 //   LANES = 1    one thread has the whole tile: plain loops for a CPU's vector units (tile_thread.h)
+//   BY_COLUMNS   the same, stored by columns, for panels whose STRIDE is their number of columns (tile_columns.h)
 //
 // A Panel is the right-hand operand of a product: a tile of ROWS × COLUMNS elements of T, whose rows in device memory
 // are STRIDE elements apart. With one lane it stays in device memory. Otherwise it is copied to threadgroup memory,
@@ -45,6 +46,18 @@
 
 template <int LANES, int ROWS, int COLUMNS>
 struct Tile;
+
+constant constexpr int BY_COLUMNS = 0;
+
+// ElementOrder is the order of a lane's elements in memory, for a loop over OUTER and one over INNER in it. A CPU makes
+// vectors of the inner loop.
+template <typename TILE>
+struct ElementOrder {
+  static constexpr constant int OUTER = TILE::LANE_ROWS, INNER = TILE::LANE_COLUMNS;
+
+  static int row(int outer, int) { return outer; }
+  static int column(int, int inner) { return inner; }
+};
 
 // MULTIPLIES_TF32 is whether floats are rounded to TF32, with 11 significant bits, for products.
 #if defined(MLXG_TF32) && MLXG_TF32
@@ -107,8 +120,10 @@ struct WideOperand : Operand<LANES, T, ROWS, COLUMNS> {
 // fill sets all elements.
 template <int LANES, int ROWS, int COLUMNS>
 inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, value);
     }
   }
@@ -154,6 +169,8 @@ inline void multiply_transposed(
 
 template <int PENDING, int LANES, int ROWS, int COLUMNS>
 inline void finish(thread Tile<LANES, ROWS, COLUMNS>&) {}
+
+#include "tile_columns.h"
 
 #endif
 
@@ -254,8 +271,10 @@ inline void store(thread Tile<128, ROWS, COLUMNS>& tile, device T* to, int strid
 
 template <int LANES, int ROWS, int COLUMNS>
 inline void multiply(thread Tile<LANES, ROWS, COLUMNS>& tile, float factor) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) * factor);
     }
   }
@@ -264,8 +283,10 @@ inline void multiply(thread Tile<LANES, ROWS, COLUMNS>& tile, float factor) {
 // multiply_rows multiplies each of the lane's rows by its factor.
 template <int LANES, int ROWS, int COLUMNS>
 inline void multiply_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const float* factors) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) * factors[i]);
     }
   }
@@ -274,8 +295,10 @@ inline void multiply_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const 
 // divide_rows divides each of the lane's rows by its divisor.
 template <int LANES, int ROWS, int COLUMNS>
 inline void divide_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const float* divisors) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) / divisors[i]);
     }
   }
@@ -306,25 +329,6 @@ inline void row_max(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* large
     }
     value = max(value, simd_shuffle_xor(value, tile.SAME_ROW_BIT_0));
     largest[i] = max(value, simd_shuffle_xor(value, tile.SAME_ROW_BIT_1));
-  }
-}
-
-template <int ROWS, int COLUMNS>
-inline void row_max(thread Tile<1, ROWS, COLUMNS>& tile, thread float* largest) {
-  for (int i = 0; i < ROWS; i++) {
-    float parts[8];
-    for (int k = 0; k < 8; k++) {
-      parts[k] = tile.elements[i][k];
-    }
-    for (int j = 8; j < COLUMNS; j += 8) {
-      for (int k = 0; k < 8; k++) {
-        parts[k] = max(parts[k], tile.elements[i][j + k]);
-      }
-    }
-    largest[i] = parts[0];
-    for (int k = 1; k < 8; k++) {
-      largest[i] = max(largest[i], parts[k]);
-    }
   }
 }
 

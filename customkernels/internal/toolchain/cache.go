@@ -115,7 +115,7 @@ func cacheKey(c *compiler, source string) string {
 	return Hash(append([]string{
 		cacheFormat, source, string(metalstd.HostHash[:]), c.path, c.version, processorName(),
 		strings.Join(c.command[1:], "\x00"),
-	}, append(c.kernelFlags(source), libraries()...)...)...)
+	}, append(c.flags(), libraries()...)...)...)
 }
 
 // obtain loads the library from the cache on disk, and compiles it first if it is missing.
@@ -164,7 +164,7 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	if err := os.WriteFile(filepath.Join(work, file), []byte(source), 0o600); err != nil {
 		return fmt.Errorf("cache of compiled kernels: %w", err)
 	}
-	flags := c.kernelFlags(source)
+	flags := c.flags()
 	if err := (&Toolchain{c}).RefuseExpanded(ctx, work, name, file, source, flags); err != nil {
 		return err
 	}

@@ -132,27 +132,16 @@ func (c *compiler) flags() []string {
 	} else {
 		f = append(f, "-march=native", "-fcf-protection=none")
 	}
+	if hasAVX512(processorName()) {
+		f = append(f, "-mprefer-vector-width=512") // g++ prefers 256 bits, with which kernels take up to 1.6 times as long
+	}
 	if runtime.GOARCH == "amd64" && runtime.GOOS == "linux" {
-		// MLX's CPU allocator aligns buffers to 8 bytes, and Metal's to much more. So a wide vector that is aligned on
-		// a GPU may not be aligned here. With this flag, the assembler uses only vector moves that do not fault then.
+		// An input may be a view that begins anywhere, or memory of the caller. So a vector may not be aligned. With
+		// this flag, the assembler uses only vector moves that do not fault then.
 		f = append(f, "-Wa,-muse-unaligned-vector-move")
 		if c.clang() {
 			f = append(f, "-fno-integrated-as")
 		}
-	}
-	return f
-}
-
-// tileProducts begins the names of the functions of the headers that multiply tiles of matrices.
-const tileProducts = "mlxg::add_"
-
-// kernelFlags returns the flags of a kernel. On processors with AVX-512, g++ prefers vectors of 256 bits, with which
-// kernels of rows take up to 1.6 times as long. Products of tiles use registers of fixed width, and the code around them
-// is slower with 512 bits.
-func (c *compiler) kernelFlags(source string) []string {
-	f := c.flags()
-	if hasAVX512(processorName()) && !strings.Contains(source, tileProducts) {
-		f = append(f, "-mprefer-vector-width=512")
 	}
 	return f
 }

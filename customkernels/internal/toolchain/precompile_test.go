@@ -86,7 +86,7 @@ func TestRefusedPrecompiledHeaders(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
 	c := compilers(t)[0]
-	key := Hash(append([]string{(&Toolchain{c}).Key(), metalstd.HostHeader, ""}, c.kernelFlags(source(t, "copy"))...)...)
+	key := Hash(append([]string{(&Toolchain{c}).Key(), metalstd.HostHeader, ""}, c.flags()...)...)
 	work, remove, err := WorkFolder(dir, "compile-")
 	require.NoError(t, err)
 	defer remove()
