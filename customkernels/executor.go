@@ -30,31 +30,29 @@ var ErrNoCompiler = toolchain.ErrNoCompiler
 func Available() error {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
-		return cachedCheck(&compilerFound, [2]string{"CXX", "PATH"}, toolchain.Available)
+		return hostCompilerFound()
 	case mlxc.BackendMetal:
 		return nil
 	case mlxc.BackendCUDA:
-		return cachedCheck(&toolkitFound, [2]string{"CUDA_HOME", "CUDA_PATH"}, func() error {
-			_, _, err := cudaCompiler()
-			return err
-		})
+		_, _, err := cudaCompiler()
+		return err
 	}
 	return errNoExecutor
 }
 
-// compilerFound and toolkitFound hold the values of the environment variables with which a check last succeeded.
-var compilerFound, toolkitFound atomic.Pointer[[2]string]
+// compilerFound holds the values of CXX and PATH with which the C++ compiler was last found.
+var compilerFound atomic.Pointer[[2]string]
 
-// cachedCheck calls check, unless it succeeded before with the same values of the environment variables. A check reads
-// folders, and operations call Available at every launch.
-func cachedCheck(found *atomic.Pointer[[2]string], variables [2]string, check func() error) error {
-	values := [2]string{os.Getenv(variables[0]), os.Getenv(variables[1])}
-	if last := found.Load(); last != nil && *last == values {
+// hostCompilerFound is toolchain.Available, which reads folders, without a search for values of CXX and PATH with which
+// it succeeded last. Operations call it at every launch.
+func hostCompilerFound() error {
+	values := [2]string{os.Getenv("CXX"), os.Getenv("PATH")}
+	if last := compilerFound.Load(); last != nil && *last == values {
 		return nil
 	}
-	err := check()
+	err := toolchain.Available()
 	if err == nil {
-		found.Store(new(values))
+		compilerFound.Store(new(values))
 	}
 	return err
 }

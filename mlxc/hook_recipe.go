@@ -9,9 +9,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/internal/recipe"
 )
 
-// init registers the function through which package ops adds recorded graphs. See package recipe.
+// init registers the functions that package ops needs for recorded graphs. See package recipe.
 func init() {
 	recipe.Set(applyRecipe)
+	recipe.GradientDepth = currentGradientDepth
 	recipe.Launches = func() uint64 {
 		if Check() != nil {
 			return 0

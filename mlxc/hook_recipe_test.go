@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -204,6 +205,34 @@ func TestRecipeWithAComputedArray(t *testing.T) {
 		require.Contains(t, graph.String(), "computed")
 		require.Equal(t, []float32{4, 9}, mlxtest.Floats(t, grads[0]))
 	}
+}
+
+// A launch holds its constants, which are not inputs of its node. The tests of package ops compute such launches.
+func TestRecipeBindsTheConstantsOfLaunches(t *testing.T) {
+	id := recipe.ID(t.Name())
+	notRun := new(int) // stands for a host function that never runs
+	first, second := mlxc.FromSlice([]int32{1, 2, 3}), mlxc.Scalar[float32](5)
+	launch := func(a arrays) arrays {
+		return recipe.Use[*mlxc.Array]()(id, a,
+			func(a arrays) arrays {
+				out, err := mlxc.NewHostFunction(mlxc.HostFunction{
+					Name: "my_kernel", Run: unsafe.Pointer(notRun),
+					Outputs: []mlxc.Output{{Shape: []int{2}, DType: mlxc.Float32}},
+				}, first, a[0], second)
+				require.NoError(t, err)
+				return out
+			},
+			func(_, cotangents, _ arrays) arrays { return cotangents })
+	}
+	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() {
+		x := mlxc.FromSlice([]float32{1, 2})
+		var graph strings.Builder
+		y := launch(arrays{x})[0]
+		require.NoError(t, mlxc.PrintGraph(&graph, map[*mlxc.Array]string{x: "x", y: "y"}, y))
+		require.Contains(t, graph.String(), "my_kernel x [(2), float32], C [(0), uint8] -> y")
+		mapped := mlxc.Vmap(launch, nil, nil)(arrays{mlxc.Ones(mlxc.Float32, 3, 2)})
+		require.ErrorContains(t, mapped[0].Err(), "[my_kernel] has no rule for Vmap")
+	}))
 }
 
 // A function may be exported with a node that was made before.

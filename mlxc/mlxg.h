@@ -323,7 +323,8 @@ void* mlxg_metal_kernel_new(
     bool atomic_outputs,
     char** err);
 // If code_size is not 0, launches run the function `function` of code, a cubin or PTX. Launches in an exported graph
-// have the text instead, with exported_header in place of header.
+// have the text instead, with exported_header in place of header. If aligned, launches of code read copies of inputs
+// that do not begin at a multiple of 16 bytes in their buffers.
 void* mlxg_cuda_kernel_new(
     const char* name,
     const char* inputs,
@@ -337,6 +338,7 @@ void* mlxg_cuda_kernel_new(
     const void* code,
     size_t code_size,
     bool contiguous,
+    bool aligned,
     int shared_memory,
     char** err);
 void mlxg_kernel_free(void* kernel);

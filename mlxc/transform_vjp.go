@@ -177,10 +177,16 @@ func countingGradient(f Func) Func {
 // false in a VJPFunc, unless the gradient of the VJPFunc is being taken, and on other goroutines.
 //
 // It is for packages that build operations.
-func Differentiating() bool {
+func Differentiating() bool { return currentGradientDepth() > 0 }
+
+// currentGradientDepth returns gradientDepth for the functions that call the caller, and 0 on other goroutines.
+func currentGradientDepth() int {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	return insideCallback() && gradientDepth > 0
+	if !insideCallback() {
+		return 0
+	}
+	return gradientDepth
 }
 
 // split splits the results of a call that returns two lists.

@@ -71,7 +71,7 @@ type AttentionConfig struct {
 // no gradient is being taken (see [mlxc.Differentiating]) and it supports the case: heads of 64, 80 or 128 with no
 // options but Scale, Causal and Sinks. Its last bits may differ from those of the forward pass under a gradient.
 func Attention(q, k, v *mlxc.Array, c AttentionConfig) *mlxc.Array {
-	if checkAttention(q, k, v, c) == nil && !mlxc.Differentiating() && c.fusedByMLX(mlxc.CurrentBackend(), q, k, v) {
+	if !mlxc.Differentiating() && checkAttention(q, k, v, c) == nil && c.fusedByMLX(mlxc.CurrentBackend(), q, k, v) {
 		fused := mlxc.AttentionConfig{Scale: c.Scale, Causal: c.Causal, Sinks: c.Sinks}
 		return mlxc.ScaledDotProductAttention(q, k, v, fused)
 	}
@@ -139,9 +139,6 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig, withLSE bool) 
 			var dLSE *mlxc.Array
 			if withLSE {
 				dLSE = cotangents[2]
-			} else {
-				dLSE = mlxc.Zeros(mlxc.Float32, in.q.Shape()[:3]...)
-				defer dLSE.Free()
 			}
 			return attentionBackward(currentTarget(), in, out, statistics, cotangents[0], dLSE, c)
 		})

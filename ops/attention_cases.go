@@ -17,6 +17,7 @@ type attentionLaunch struct {
 	few       bool // few elements of a boolean mask are true, so most tiles are hidden
 	sinks     bool
 	starts    [2][]int32 // QueryStarts and KeyStarts
+	onlyOut   bool       // lse has no cotangent
 }
 
 // attentionShapes returns the cases in which the kernels are checked.
@@ -76,6 +77,7 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 			mask: []int{5, 7}, maskDType: additive, sinks: true,
 		},
 		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
+		{name: "only out", shape: [7]int{1, 2, 1, 19, 35, 8, 8}, onlyOut: true},
 		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 64, 24}, cfg: AttentionConfig{Causal: true}},
 	}
 }
@@ -131,8 +133,11 @@ func (c attentionLaunch) run(on target, dtype mlxc.DType) {
 	in, cfg := c.inputs(dtype)
 	out, statistics := attentionForward(on, in, cfg)
 	rows := in.q.Shape()[:3:3]
-	dOut, perRow := normalOf(6, dtype, append(rows, in.v.Dim(3))...), normalOf(7, mlxc.Float32, rows...)
-	attentionBackward(on, in, out, statistics, dOut, perRow, cfg)
+	dOut, dLSE := normalOf(6, dtype, append(rows, in.v.Dim(3))...), normalOf(7, mlxc.Float32, rows...)
+	if c.onlyOut {
+		dLSE = nil
+	}
+	attentionBackward(on, in, out, statistics, dOut, dLSE, cfg)
 }
 
 func normalOf(seed uint64, dtype mlxc.DType, shape ...int) *mlxc.Array {

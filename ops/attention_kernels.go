@@ -160,6 +160,7 @@ func (t maskBitsTemplate) args() []mlxc.TemplateArg {
 type outputDeltaTemplate struct {
 	dtype                   mlxc.DType
 	lanes, blockM, valueDim int
+	hasDLSE                 bool
 }
 
 func (t outputDeltaTemplate) args() []mlxc.TemplateArg {
@@ -168,6 +169,7 @@ func (t outputDeltaTemplate) args() []mlxc.TemplateArg {
 		{Name: "LANES", Value: t.lanes},
 		{Name: "BLOCK_M", Value: t.blockM},
 		{Name: "VALUE_DIM", Value: t.valueDim},
+		{Name: "HAS_DLSE", Value: t.hasDLSE},
 	}
 }
 
@@ -179,6 +181,8 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 
 		ThreadgroupMemory: g.memory,
 		MinGroupsPerCore:  g.groupsPerCore,
+		// Without a test in each copy, the compiler takes more registers for floats or a cap, and spills some.
+		AlignedInputs: g.lanes == warpgroupLanes && a.q.DType().Size() == 2 && !a.capped,
 		Template: attentionTemplate{
 			dtype: a.q.DType(), mask: a.mask.DType(),
 			capped: a.capped, masked: a.maskKind != noMask, paired: g.paired,
@@ -224,7 +228,7 @@ func logSumExp(statistics *mlxc.Array) *mlxc.Array {
 }
 
 // attentionBackward returns the gradients of in.list(), with nil for an input that is nil. Inputs without a gradient
-// get zeros.
+// get zeros. dLSE is the cotangent of lse, or nil for zeros.
 func attentionBackward(
 	on target, in attentionInputs, out, statistics, dOut, dLSE *mlxc.Array, cfg AttentionConfig,
 ) []*mlxc.Array {
@@ -352,8 +356,9 @@ func (a attentionArgs) rowStatsOfProducts(on target, statistics, dOut, dLSE *mlx
 	footprint := rowFootprint{inputs: a.q.Dim(3) + a.v.Dim(3), valueProducts: true}
 	l := a.launch(a.geometry(on, queries, footprint), queries, a.q.Dim(1))
 	l.Outputs = rowStatsOutput(dOut)
+	l.Template = append(l.Template, mlxc.TemplateArg{Name: "HAS_DLSE", Value: dLSE != nil})
 	return on.launch(attentionBackwardFile.kernel("attention_delta"), l,
-		a.q, a.k, a.v, a.mask, dOut, statistics, dLSE, a.queryStarts, a.keyStarts, a.sizes, a.scalars)[0]
+		a.q, a.k, a.v, a.mask, dOut, statistics, orPlaceholder(dLSE), a.queryStarts, a.keyStarts, a.sizes, a.scalars)[0]
 }
 
 // rowStatsOfOutput computes delta as Σ dout·out − dlse, from the rounded output.
@@ -365,10 +370,18 @@ func rowStatsOfOutput(on target, out, statistics, dOut, dLSE *mlxc.Array) *mlxc.
 		Grid:        [3]int{(n + t.minBlockM - 1) / t.minBlockM * t.lanes},
 		Threadgroup: [3]int{t.lanes},
 		Template: outputDeltaTemplate{
-			dtype: out.DType(), lanes: t.lanes, blockM: t.minBlockM, valueDim: valueDim,
+			dtype: out.DType(), lanes: t.lanes, blockM: t.minBlockM, valueDim: valueDim, hasDLSE: dLSE != nil,
 		}.args(),
 		Outputs: rowStatsOutput(dOut),
-	}, out, dOut, statistics, dLSE, uint32Arg(n))[0]
+	}, out, dOut, statistics, orPlaceholder(dLSE), uint32Arg(n))[0]
+}
+
+// orPlaceholder returns dLSE, or an array that the kernels do not read.
+func orPlaceholder(dLSE *mlxc.Array) *mlxc.Array {
+	if dLSE == nil {
+		return mlxc.Zeros(mlxc.Float32, 8) // eight elements, as in bind
+	}
+	return dLSE
 }
 
 // deltas returns delta of each row, which includes −dlse: [batch, heads, queries].
@@ -400,7 +413,10 @@ func (in attentionInputs) sinkWeight(statistics *mlxc.Array) *mlxc.Array {
 //
 // which is 0 if there is neither a sink nor a cotangent of lse.
 func (in attentionInputs) gradRowMask(statistics, stats, dLSE *mlxc.Array) *mlxc.Array {
-	sum := deltas(stats).Mul(in.sinkWeight(statistics)).Add(dLSE)
+	sum := deltas(stats).Mul(in.sinkWeight(statistics))
+	if dLSE != nil {
+		sum = sum.Add(dLSE)
+	}
 	seesNoKey := statistics.Split(2, -1)[1].Squeeze(-1).Equal(mlxc.Scalar[float32](0))
 	sum = mlxc.Where(seesNoKey, mlxc.Scalar[float32](0), sum)
 	var broadcast []int

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/mlxgrad/mlxgrad/internal/recipe"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -84,20 +85,40 @@ func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Arr
 		return crossEntropyMLX(logits, targets, cfg)
 	}
 	cfg = cfg.clone()
-	var outputs []*mlxc.Array
-	results := withGradient(nil, []*mlxc.Array{logits, targets},
+	// While a second derivative is being taken, MLX would treat a prepared gradient as a constant. The backward kernel
+	// runs instead and returns an error.
+	key := crossEntropyKey{options: cfg.key(), prepare: recipe.GradientDepth() == 1}
+	results := withGradient(key, []*mlxc.Array{logits, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
-			outputs = crossEntropyForward(currentTarget(), args[0], args[1], cfg, mlxc.Differentiating())
-			return outputs
+			return crossEntropyForward(currentTarget(), args[0], args[1], cfg, key.prepare)
 		},
 		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
 			dlogits := crossEntropyBackward(currentTarget(), primals[0], primals[1], cotangents[0], outputs, cfg)
 			return append([]*mlxc.Array{dlogits}, zerosLike(primals[1])...)
 		})
-	// The graph references these arrays. Their handles would keep the gradient's memory alive longer.
-	freeAll(outputs)
-	freeAll(results[1:])
+	freeAll(results[1:]) // handles would keep the gradient's memory alive longer than the graph
 	return results[0]
+}
+
+// A crossEntropyKey identifies the graphs of a cross-entropy. See withGradient.
+type crossEntropyKey struct {
+	options lossOptionsKey
+	prepare bool // the forward pass computes the gradient for a cotangent of 1
+}
+
+// A lossOptionsKey is a comparable CrossEntropyConfig.
+type lossOptionsKey struct {
+	cfg     CrossEntropyConfig // without IgnoreIndex
+	ignores bool
+	ignored int
+}
+
+func (cfg CrossEntropyConfig) key() lossOptionsKey {
+	k := lossOptionsKey{cfg: cfg, ignores: cfg.IgnoreIndex != nil}
+	if k.ignores {
+		k.ignored, k.cfg.IgnoreIndex = *cfg.IgnoreIndex, nil
+	}
+	return k
 }
 
 // checkCrossEntropy returns an error if the arguments of CrossEntropy are invalid.

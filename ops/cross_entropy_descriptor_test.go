@@ -24,12 +24,24 @@ var _ = describe(descriptor{
 	builds: func() []buildBench {
 		targets := mlxc.FromSlice([]int32{1, 2, 3, 4, 5, 6, 7, 8})
 		x, w, one := normal(1, mlxc.Float32, 8, 64), normal(4, mlxc.Float32, 32, 64), mlxc.Scalar[float32](1)
+		dlosses := normal(5, mlxc.Float32, 8)
+		loss := func(r Reduction) mlxc.Func {
+			return func(a arrays) arrays { return arrays{CrossEntropy(a[0], targets, CrossEntropyConfig{Reduction: r})} }
+		}
 		return []buildBench{
+			{"CrossEntropy", loss(ReductionMean), arrays{x}, arrays{one}},
 			{
-				"CrossEntropy",
-				func(a arrays) arrays { return arrays{CrossEntropy(a[0], targets, CrossEntropyConfig{})} },
+				"CrossEntropy/mlx",
+				func(a arrays) arrays { return arrays{mlxc.CrossEntropy(a[0], targets).Mean()} },
 				arrays{x},
 				arrays{one},
+			},
+			{"CrossEntropyRows", loss(ReductionNone), arrays{x}, arrays{dlosses}},
+			{
+				"CrossEntropyRows/mlx",
+				func(a arrays) arrays { return arrays{mlxc.CrossEntropy(a[0], targets)} },
+				arrays{x},
+				arrays{dlosses},
 			},
 			{
 				"LinearCrossEntropy",

@@ -15,29 +15,22 @@ var crossEntropyKernels = newShaderFile("cross_entropy.metal")
 func crossEntropyForward(
 	on target, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool,
 ) []*mlxc.Array {
-	classes := cfg.classes(targets, logits.Dim(-1))
-	defer classes.Free()
-	if cfg.Reduction == ReductionNone {
-		results := crossEntropyLosses(on, logits, classes, nil, allClasses(logits), cfg)
-		defer results[0].Free()
-		return []*mlxc.Array{results[0].Reshape(targets.Shape()...), results[1]}
-	}
-	divisor := cfg.divisor(classes)
-	defer divisor.Free()
-	var cotangent *mlxc.Array
-	if gradient {
-		one := mlxc.Scalar[float32](1)
-		defer one.Free()
-		cotangent = one.Div(divisor)
-		defer cotangent.Free()
-	}
-	results := crossEntropyLosses(on, logits, classes, cotangent, allClasses(logits), cfg)
-	losses := results[0]
-	defer losses.Free()
-	sum := losses.Sum()
-	defer sum.Free()
-	results[0] = sum.Div(divisor)
-	return results
+	return scoped(func() []*mlxc.Array {
+		classes := cfg.classes(targets, logits.Dim(-1))
+		if cfg.Reduction == ReductionNone {
+			results := crossEntropyLosses(on, logits, classes, nil, allClasses(logits), cfg)
+			results[0] = results[0].Reshape(targets.Shape()...)
+			return results
+		}
+		divisor := cfg.divisor(classes)
+		var cotangent *mlxc.Array
+		if gradient {
+			cotangent = cfg.reduced(customkernels.Constant[float32](1), divisor)
+		}
+		results := crossEntropyLosses(on, logits, classes, cotangent, allClasses(logits), cfg)
+		results[0] = cfg.reduced(results[0].Sum(), divisor)
+		return results
+	})
 }
 
 // crossEntropyBackward returns the gradient of logits for the cotangent dloss of the loss. outputs are the results of
@@ -45,30 +38,27 @@ func crossEntropyForward(
 func crossEntropyBackward(
 	on target, logits, targets, dloss *mlxc.Array, outputs []*mlxc.Array, cfg CrossEntropyConfig,
 ) *mlxc.Array {
-	if gradientPrepared(outputs) && isOne(dloss) {
+	if len(outputs) == 3 && isOne(dloss) {
 		return outputs[2]
 	}
-	classes := cfg.classes(targets, logits.Dim(-1))
-	defer classes.Free()
-	var cotangents *mlxc.Array
-	if cfg.Reduction == ReductionNone {
-		cotangents = dloss.Reshape(classes.Dim(0))
-	} else {
-		divisor := cfg.divisor(classes)
-		defer divisor.Free()
-		perRow := dloss.Div(divisor)
-		defer perRow.Free()
-		cotangents = perRow.BroadcastTo(classes.Dim(0))
-	}
-	defer cotangents.Free()
-	return crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allClasses(logits), cfg)
+	return scoped(func() []*mlxc.Array {
+		classes := cfg.classes(targets, logits.Dim(-1))
+		var cotangents *mlxc.Array
+		if cfg.Reduction == ReductionNone {
+			cotangents = dloss.Reshape(classes.Dim(0))
+		} else {
+			cotangents = cfg.reduced(dloss, cfg.divisor(classes)).BroadcastTo(classes.Dim(0))
+		}
+		return []*mlxc.Array{crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allClasses(logits), cfg)}
+	})[0]
 }
 
-// gradientPrepared reports whether the forward pass returned a gradient and the backward pass may use it. The backward
-// pass may not use it while a second derivative is being taken, because MLX would treat it as a constant. The backward
-// kernels run instead and return an error.
-func gradientPrepared(outputs []*mlxc.Array) bool {
-	return len(outputs) == 3 && !mlxc.Differentiating()
+// reduced returns sum divided by the divisor of the losses. A sum with ReductionSum needs no division.
+func (cfg CrossEntropyConfig) reduced(sum, divisor *mlxc.Array) *mlxc.Array {
+	if cfg.Reduction == ReductionSum {
+		return sum
+	}
+	return sum.Div(divisor)
 }
 
 // isOne reports whether a scalar has been computed and is 1.
@@ -113,21 +103,17 @@ func ignoring(classes, targets, ignored *mlxc.Array) *mlxc.Array {
 	return mlxc.Where(isIgnored, none, classes)
 }
 
-// divisor returns the divisor of the sum of the losses, a float32 scalar.
+// divisor returns the divisor of the sum of the losses, a float32 scalar: with ReductionMean, the number of classes that
+// are not negative, and at least 1.
 func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
-	if cfg.Reduction != ReductionMean {
-		return mlxc.Scalar[float32](1)
+	switch {
+	case cfg.Reduction != ReductionMean:
+		return customkernels.Constant[float32](1)
+	case classes.DType() == mlxc.Uint32: // no class is negative
+		return customkernels.Constant(float32(max(classes.Size(), 1)))
 	}
-	zero, one := mlxc.Scalar[int32](0), mlxc.Scalar[float32](1)
-	defer zero.Free()
-	defer one.Free()
-	counted := classes.GreaterEqual(zero)
-	defer counted.Free()
-	count := counted.Sum() // an integer, since float32 counts up to 2²⁴ only
-	defer count.Free()
-	floating := count.AsType(mlxc.Float32)
-	defer floating.Free()
-	return floating.Maximum(one)
+	count := classes.GreaterEqual(mlxc.Scalar[int32](0)).Sum() // an integer, since float32 counts up to 2²⁴ only
+	return count.AsType(mlxc.Float32).Maximum(mlxc.Scalar[float32](1))
 }
 
 // A classSlice tells the class of each column of logits. Column i is class first + i, out of `total` classes.

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
@@ -95,46 +96,64 @@ func kernelsAvailable(op string) bool {
 // graphs forward and backward build. A later call with an equal key adds these graphs and does not run the functions. If
 // key is nil, they run at every call.
 func withGradient(key any, args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) []*mlxc.Array {
-	// The closures live as long as the graph, so they must not hold args.
-	var given []*mlxc.Array
-	var omitted uint
-	present := make([]bool, len(args))
-	for i, a := range args {
-		if present[i] = a != nil; present[i] {
-			given = append(given, a)
-		} else {
-			omitted |= 1 << i
+	if slices.Contains(args, nil) {
+		o := omittedOf(args)
+		ofGiven := func(given []*mlxc.Array) []*mlxc.Array { return forward(o.insert(given)) }
+		backwardOfGiven := func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
+			return o.remove(backward(o.insert(primals), cotangents, outputs))
 		}
-	}
-	expand := func(given []*mlxc.Array) []*mlxc.Array {
-		all := make([]*mlxc.Array, len(present))
-		for i, next := 0, 0; i < len(present); i++ {
-			if present[i] {
-				all[i] = given[next]
-				next++
-			}
+		if key != nil {
+			key = recipeKey{key, o}
 		}
-		return all
-	}
-	ofGiven := func(given []*mlxc.Array) []*mlxc.Array { return forward(expand(given)) }
-	backwardOfGiven := func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-		var grads []*mlxc.Array
-		for i, g := range backward(expand(primals), cotangents, outputs) {
-			if present[i] {
-				grads = append(grads, g)
-			}
-		}
-		return grads
+		return withGradient(key, o.remove(args), ofGiven, backwardOfGiven)
 	}
 	// A recording runs on arrays without values, and its launches could be neither listed nor checked.
 	if key == nil || ahead.Current() != nil || checked.Enabled() {
-		return mlxc.CustomVJP(ofGiven, backwardOfGiven)(given)
+		return mlxc.CustomVJP(forward, backward)(args)
 	}
-	return recipe.Use[*mlxc.Array]()(recipe.ID(recipeKey{key, omitted}), given, ofGiven, backwardOfGiven)
+	return recipe.Use[*mlxc.Array]()(recipe.ID(key), args, forward, backward)
 }
 
-// A recipeKey is the key of an operation with its omitted operands, a bit for each.
+// A recipeKey is the key of an operation with omitted operands.
 type recipeKey struct {
 	operation any
-	omitted   uint
+	omitted   omitted
+}
+
+// omitted tells which of an operation's n operands are nil, by a bit for each.
+type omitted struct {
+	n    int
+	bits uint
+}
+
+func omittedOf(args []*mlxc.Array) omitted {
+	o := omitted{n: len(args)}
+	for i, a := range args {
+		if a == nil {
+			o.bits |= 1 << i
+		}
+	}
+	return o
+}
+
+// remove returns the elements of all, one for each operand, without those of omitted operands.
+func (o omitted) remove(all []*mlxc.Array) []*mlxc.Array {
+	given := make([]*mlxc.Array, 0, o.n)
+	for i, a := range all {
+		if o.bits&(1<<i) == 0 {
+			given = append(given, a)
+		}
+	}
+	return given
+}
+
+// insert adds nil for omitted operands. It is the reverse of remove.
+func (o omitted) insert(given []*mlxc.Array) []*mlxc.Array {
+	all := make([]*mlxc.Array, o.n)
+	for i := range all {
+		if o.bits&(1<<i) == 0 {
+			all[i], given = given[0], given[1:]
+		}
+	}
+	return all
 }

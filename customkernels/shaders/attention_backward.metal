@@ -9,7 +9,7 @@
 //
 // attention_delta computes delta_i as Σ_j p_ij·(do_i·v_j) − dlse_i. attention_dq and attention_dkv compute do_i·v_j in
 // the same way, so rounding errors cancel in do_i·v_j − delta_i. They do not cancel if attention_delta adds partial
-// products (PAIRED) and the other kernel does not, or the reverse.
+// products (PAIRED) and the other kernel does not, or the reverse. Without HAS_DLSE, dlse_i is 0 and is not read.
 //
 // attention_delta_of_output computes delta_i as do_i·o_i − dlse_i, with one product per row. If T has 16 bits, the
 // rounding of o matters only in sums of dz over the keys of a row, because these sums are close to 0. A threadgroup is
@@ -38,7 +38,8 @@ template <
     int BLOCK_M,
     int BLOCK_N,
     int HEAD_DIM,
-    int VALUE_DIM>
+    int VALUE_DIM,
+    bool HAS_DLSE>
 [[kernel]] void attention_delta(
     device const T* q [[buffer(0)]],
     device const T* k [[buffer(1)]],
@@ -81,7 +82,7 @@ template <
     stats[i] = {0, 0, 0, 0};
     if (r < block.rows) {
       const size_t at = block.row + r;
-      stats[i] = row_stats<T>(statistics[2 * at], statistics[2 * at + 1], -dlse[at]);
+      stats[i] = row_stats<T>(statistics[2 * at], statistics[2 * at + 1], HAS_DLSE ? -dlse[at] : 0);
     }
   }
 
@@ -117,7 +118,7 @@ template <
   }
 }
 
-template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
+template <typename T, int LANES, int BLOCK_M, int VALUE_DIM, bool HAS_DLSE>
 [[kernel]] void attention_delta_of_output(
     device const T* o [[buffer(0)]],
     device const T* d_o [[buffer(1)]],
@@ -148,7 +149,7 @@ template <typename T, int LANES, int BLOCK_M, int VALUE_DIM>
       const int r = products.row(i, lane);
       if (r == products.column(j, lane) && r < own) {
         const size_t at = row + r;
-        const float delta = products.get(i, j) - dlse[at];
+        const float delta = products.get(i, j) - (HAS_DLSE ? dlse[at] : 0);
         store(row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta), row_stats_out + at * ROW_STATS_SIZE);
       }
     }
@@ -183,9 +184,10 @@ template <
     uint3 groups [[threadgroups_per_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  constexpr int AHEAD = PanelUses<T, CAPPED, MASKED, LANES, HEAD_DIM, VALUE_DIM>::AHEAD;
   typedef AttentionBlock<
-      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM, FOR_BOTH,
-      FOR_TRANSPOSED>
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM,
+      FOR_BOTH | AHEAD, FOR_TRANSPOSED | AHEAD>
       Block;
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];
@@ -207,6 +209,7 @@ template <
   block.load_stats(row_stats_in);
 
   block.walk(k, v, mask, key_memory, value_memory);
+  block.fetch_first();
   for (int key = block.first_column; key < block.end_column; key += BLOCK_N) {
     if (!block.advance(key)) {
       continue;
@@ -221,6 +224,7 @@ template <
     block.hide(ds, 0, key);
     uncap<CAPPED>(ds, products, block.scoring);
     multiply_add(sum, ds, block.heads, block.lane);
+    block.fetch_next(key);
     finish<0>(sum);
   }
 
@@ -256,8 +260,10 @@ template <
     uint3 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  constexpr int AHEAD = PanelUses<T, CAPPED, MASKED, LANES, HEAD_DIM, VALUE_DIM>::AHEAD;
   typedef AttentionBlock<
-      true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM,
+      FOR_BOTH | AHEAD, FOR_BOTH | AHEAD>
       Block;
   typedef typename Block::Scores Scores;
   // With heads of 64 columns, three threadgroups share a core (ops/attention_geometry.go), and a lane does not have the
@@ -285,6 +291,7 @@ template <
 
   block.walk(q, d_o, mask, query_memory, d_o_memory);
   block.walk_stats(row_stats_in, stats_memory);
+  block.fetch_first();
   for (; block.column_head < block.end_head; block.next_head()) {
     for (int query = block.first_column; query < block.end_column; query += BLOCK_N) {
       if (!block.advance(query)) {

@@ -7,7 +7,8 @@ import "sync"
 
 // A Function computes forward(args), differentiated by backward, like mlxc.CustomVJP. The functions run at the first
 // call with an id and with arguments of these shapes and dtypes on the current stream. Their graphs must depend on
-// nothing else, and not on elements.
+// nothing else, and not on elements. There is one exception: backward runs once for all first cotangents that are a
+// float32 scalar, have been computed and are 1, and once for all others. It may read such a scalar.
 type Function[A any] func(
 	id uint64, args []A, forward func(args []A) []A, backward func(primals, cotangents, outputs []A) []A,
 ) []A
@@ -16,6 +17,10 @@ var function any
 
 // Launches returns the number of kernel launches that recorded graphs have added, modulo 2⁶⁴. mlxc sets it.
 var Launches func() uint64
+
+// GradientDepth returns the number of running functions around the caller whose gradient is being taken. mlxc sets it.
+// See mlxc.Differentiating.
+var GradientDepth func() int
 
 // Set registers the function that Use returns.
 func Set[A any](f Function[A]) { function = f }

@@ -78,9 +78,20 @@ class wrapper : public mx::Primitive {
 
   const std::shared_ptr<mx::Primitive>& wrapped() const { return wrapped_; }
 
+  // wrapped_inputs returns the inputs of the other primitive for a node with these inputs.
+  virtual arrays wrapped_inputs(const arrays& inputs) const { return inputs; }
+
  protected:
   std::shared_ptr<mx::Primitive> wrapped_;
 };
+
+// unwrap removes the wrappers of a primitive, and changes the inputs of its node accordingly.
+inline void unwrap(std::shared_ptr<mx::Primitive>& p, arrays& inputs) {
+  while (auto w = std::dynamic_pointer_cast<wrapper>(p)) {
+    inputs = w->wrapped_inputs(inputs);
+    p = w->wrapped();
+  }
+}
 
 // failed replaces the primitive of a node whose evaluation failed. It sets reported when it throws.
 class failed : public opaque {

@@ -14,6 +14,8 @@
 
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlxg_bound.h"
+#include "mlxg_evaluation.h"
 #include "mlxg_primitive.h"
 #include "mlxg_transforms.h"
 
@@ -94,6 +96,7 @@ class recorder {
     for (auto& o : outputs) {
       graph_.outputs.push_back(numbers_.at(o.id()));
     }
+    bind_constants(arguments.size());
   }
 
   graph take() { return std::move(graph_); }
@@ -161,6 +164,58 @@ class recorder {
     graph_.nodes.push_back(std::move(n));
   }
 
+  // bind_constants replaces the constants of each launch by one keeper, if there are several. n is the number of
+  // arguments.
+  void bind_constants(size_t n) {
+    arrays constants = std::exchange(graph_.constants, {}), keepers;
+    auto last = n + constants.size(), count = numbers_.size();
+    for (auto& node : graph_.nodes) {
+      mlxg::constant_inputs bound;
+      for (size_t i = 0; i < node.inputs.size(); i++) {
+        if (auto number = node.inputs[i]; number >= n && number < last) {
+          bound.emplace(i, constants[number - n]);
+        }
+      }
+      if (bound.size() > 1 && is_launch(*node.primitive)) {
+        std::erase_if(node.inputs, [&](auto number) { return number >= n && number < last; });
+        node.inputs.push_back(count + keepers.size());
+        keepers.push_back(mlxg::keeper_of(bound));
+        node.primitive = mlxg::bound_launch(std::move(node.primitive), std::move(bound));
+      }
+    }
+    constants.insert(constants.end(), keepers.begin(), keepers.end());
+    renumber(n, last, count, std::move(constants));
+  }
+
+  // renumber keeps the constants that are inputs or outputs. Their numbers are those from n to last, and from count on.
+  void renumber(size_t n, size_t last, size_t count, const arrays& constants) {
+    constexpr size_t none = -1;
+    std::vector<size_t> kept(constants.size(), none);
+    auto place = [&](size_t number) {
+      return number < n || (number >= last && number < count) ? none : number - n - (number < last ? 0 : count - last);
+    };
+    auto each_number = [&](auto&& f) {
+      for (auto& node : graph_.nodes) {
+        std::for_each(node.inputs.begin(), node.inputs.end(), f);
+      }
+      std::for_each(graph_.outputs.begin(), graph_.outputs.end(), f);
+    };
+    each_number([&](size_t number) {
+      if (auto p = place(number); p != none && kept[p] == none) {
+        kept[p] = n + graph_.constants.size();
+        graph_.constants.push_back(constants[p]);
+      }
+    });
+    auto shift = n + graph_.constants.size() - last;
+    each_number([&](size_t& number) {
+      if (auto p = place(number); p != none) {
+        number = kept[p];
+      } else if (number >= last) {
+        number += shift;
+      }
+    });
+  }
+
   std::unordered_map<std::uintptr_t, size_t> numbers_;
   std::unordered_set<std::uintptr_t> constants_;
   graph graph_;
@@ -175,18 +230,25 @@ arrays placeholders(const arrays& others) {
   return all;
 }
 
-graph record_graph(const mlxg::function& f, const arrays& arguments) {
-  auto traced = placeholders(arguments);
+// record_graph returns the graph that f builds for traced arguments.
+graph record_graph(const mlxg::function& f, const arrays& traced) {
   auto g = recorder(traced, f(traced)).take();
   launched -= g.launches;
   return g;
 }
 
-// recipe is a function and its vjp. The vjp is recorded at its first use.
+// is_one reports whether a cotangent is a float32 scalar that has been computed and is 1.
+bool is_one(const mx::array& cotangent) {
+  auto a = mlxg::argument_of(cotangent);
+  return a.ndim() == 0 && a.dtype() == mx::float32 && mlxg::available(a) && *a.data<float>() == 1;
+}
+
+// recipe is a function and its vjp. The vjp is recorded at its first use, separately for a first cotangent of 1, which
+// the function by_go may read.
 struct recipe {
   graph forward;
   mlxg::vjp_function by_go;
-  std::unique_ptr<graph> backward;
+  std::unique_ptr<graph> backward, backward_of_one;
 
   arrays vjp(const arrays& primals, const arrays& cotangents, const arrays& outputs) {
     arrays all;
@@ -194,14 +256,20 @@ struct recipe {
     for (auto part : {&primals, &cotangents, &outputs}) {
       all.insert(all.end(), part->begin(), part->end());
     }
-    if (!backward) {
+    bool one = is_one(cotangents[0]);
+    auto& recorded = one ? backward_of_one : backward;
+    if (!recorded) {
       auto of_all = [&](const arrays& a) {
         auto p = a.begin() + primals.size(), c = p + cotangents.size();
         return by_go({a.begin(), p}, {p, c}, {c, a.end()});
       };
-      backward = std::make_unique<graph>(record_graph(of_all, all));
+      auto traced = placeholders(all);
+      if (one) {
+        traced[primals.size()] = cotangents[0];
+      }
+      recorded = std::make_unique<graph>(record_graph(of_all, traced));
     }
-    return backward->call(std::move(all));
+    return recorded->call(std::move(all));
   }
 };
 
@@ -287,7 +355,7 @@ graph with_gradient(std::shared_ptr<recipe> r, const arrays& arguments) {
     return g;
   }
   // Recording the nodes of custom_vjp spares its calls the copies of functions.
-  return record_graph([&](const arrays& a) { return custom_vjp(r, a); }, arguments);
+  return record_graph([&](const arrays& a) { return custom_vjp(r, a); }, placeholders(arguments));
 }
 
 using signature = std::vector<uint64_t>;
@@ -345,7 +413,7 @@ mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const
     if (mlxg::exporting()) {
       return mlxg::custom_vjp(f, by_go, arguments);
     }
-    auto r = std::make_shared<recipe>(record_graph(f, arguments), std::move(by_go));
+    auto r = std::make_shared<recipe>(record_graph(f, placeholders(arguments)), std::move(by_go));
     constexpr size_t most = 1024;
     if (recipes().size() >= most) {
       recipes().clear();

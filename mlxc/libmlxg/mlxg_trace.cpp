@@ -65,7 +65,10 @@ class custom_transform_remover {
   // sources returns the operands of a in the rebuilt graph.
   static std::vector<mx::array> sources(const mx::array& a) {
     if (!custom(a)) {
-      return a.inputs();
+      auto primitive = a.has_primitive() ? a.primitive_ptr() : nullptr;
+      auto inputs = a.inputs();
+      mlxg::unwrap(primitive, inputs);
+      return inputs;
     }
     size_t n = a.siblings().size() + 1;
     return {a.inputs()[a.inputs().size() - n + a.sibling_position()]};
@@ -88,15 +91,13 @@ class custom_transform_remover {
       return;
     }
     auto primitive = a.has_primitive() ? a.primitive_ptr() : nullptr;
-    bool changed = false;
-    if (auto w = std::dynamic_pointer_cast<mlxg::wrapper>(primitive)) {
-      primitive = w->wrapped();
-      changed = true;
-    }
-    std::vector<mx::array> inputs;
-    for (auto& in : a.inputs()) {
-      inputs.push_back(done_.at(in.id()));
-      changed = changed || inputs.back().id() != in.id();
+    auto inputs = a.inputs();
+    mlxg::unwrap(primitive, inputs);
+    bool changed = a.has_primitive() && primitive != a.primitive_ptr();
+    for (auto& in : inputs) {
+      auto& rebuilt = done_.at(in.id());
+      changed = changed || rebuilt.id() != in.id();
+      in = rebuilt;
     }
     if (!changed) {
       set(a, a);
