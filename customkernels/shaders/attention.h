@@ -92,15 +92,17 @@ struct AttentionBlock {
   static constexpr constant int GROUP_ROWS = BLOCK_M * SIMDGROUPS / PARTS;
   static constexpr constant int PANEL_THREADS = LANES * SIMDGROUPS / PARTS;  // threads that share a panel
 
-  typedef Tile<LANES, BLOCK_M, BLOCK_N> Scores;
-  typedef Operand<LANES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;  // rows of q or k
-  typedef StoredOperand<LANES, T, BLOCK_M, HEAD_DIM / PARTS, HEAD_DIM> StoredHeads;
-  typedef StoredOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> StoredValues;
-  typedef WideOperand<LANES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> WideValues;
-  typedef Tile<LANES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;    // sums of dq or dk
-  typedef Tile<LANES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;  // sums of o or dv
-  typedef Panel<LANES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM, HEAD_USES> HeadPanel;
-  typedef Panel<LANES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM, VALUE_USES> ValuePanel;
+  static constexpr constant int TILES = LANES == 1 ? BY_COLUMNS : LANES;
+  typedef Tile<TILES, BLOCK_M, BLOCK_N> Scores;
+  typedef ElementOrder<Scores> Order;
+  typedef Operand<TILES, T, BLOCK_M, HEAD_DIM / PARTS> HeadOperand;  // rows of q or k
+  typedef StoredOperand<TILES, T, BLOCK_M, HEAD_DIM / PARTS, HEAD_DIM> StoredHeads;
+  typedef StoredOperand<TILES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> StoredValues;
+  typedef WideOperand<TILES, T, BLOCK_M, VALUE_DIM / PARTS, VALUE_DIM> WideValues;
+  typedef Tile<TILES, BLOCK_M, HEAD_DIM / PARTS> HeadTile;    // sums of dq or dk
+  typedef Tile<TILES, BLOCK_M, VALUE_DIM / PARTS> ValueTile;  // sums of o or dv
+  typedef Panel<TILES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM, HEAD_USES> HeadPanel;
+  typedef Panel<TILES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM, VALUE_USES> ValuePanel;
   typedef StoredStats<T, MASK_T, MASKED> Stored;
   typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS | (HEAD_USES & IN_FLIGHT)> StatsPanel;
   static constexpr constant bool AHEAD = (HEAD_USES & IN_FLIGHT) != 0;
@@ -131,8 +133,8 @@ struct AttentionBlock {
   ValuePanel values;                      // the same rows of v, or of do if TRANSPOSED
   StatsPanel stats;                       // the RowStats of the queries if TRANSPOSED
   RowStats row_stats[Scores::LANE_ROWS];  // the RowStats of the lane's queries if not TRANSPOSED
-  ColumnStats<HOLDS_STATS ? BLOCK_N : 1> held_stats;
-  MaskTile<TRANSPOSED, MASK_T, LANES, BLOCK_M, BLOCK_N> mask_tile;
+  StatsArrays<HOLDS_STATS ? BLOCK_N : 1> held_stats;
+  MaskTile<TRANSPOSED, MASK_T, TILES, BLOCK_M, BLOCK_N> mask_tile;
   Mask<MASK_T> mask;
   device const T* next_heads;  // sources of the next panels
   device const T* next_values;
@@ -315,16 +317,12 @@ struct AttentionBlock {
 
   // score turns products q·k into scores and adds a mask of numbers. hide applies a boolean mask and the band later.
   void score(thread Scores& tile) const {
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        tile.set(i, j, CAPPED ? scoring.capped(tile.get(i, j)) : scoring.scaled(tile.get(i, j)));
-      }
-    }
-    if (MASKED && !IsBoolean<MASK_T>::value) {
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-          tile.set(i, j, tile.get(i, j) + float(mask_tile.get(i, j)) * scoring.unit);
-        }
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
+        const float score = CAPPED ? scoring.capped(tile.get(i, j)) : scoring.scaled(tile.get(i, j));
+        const bool adds_mask = MASKED && !IsBoolean<MASK_T>::value;
+        tile.set(i, j, adds_mask ? score + float(mask_tile.get(i, j)) * scoring.unit : score);
       }
     }
   }
@@ -332,19 +330,21 @@ struct AttentionBlock {
   // hide sets each element of the tile at `column` whose query does not see its key to `value`.
   void hide(thread Scores& tile, float value, int column) const {
     if (MASKED && IsBoolean<MASK_T>::value) {
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+      for (int a = 0; a < Order::OUTER; a++) {
+        for (int b = 0; b < Order::INNER; b++) {
+          const int i = Order::row(a, b), j = Order::column(a, b);
           tile.set(i, j, mask_tile.get(i, j) ? tile.get(i, j) : value);
         }
       }
     }
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
     if (!band.sees_all(query, TRANSPOSED ? BLOCK_N : BLOCK_M, key, TRANSPOSED ? BLOCK_M : BLOCK_N)) {
-      for (int i = 0; i < Scores::LANE_ROWS; i++) {
-        const int r = Scores::row(i, lane);
-        for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-          const int c = Scores::column(j, lane);
-          const bool is_seen = band.sees(query + (TRANSPOSED ? c : r), key + (TRANSPOSED ? r : c));
+      const Band seen = band;
+      for (int a = 0; a < Order::OUTER; a++) {
+        for (int b = 0; b < Order::INNER; b++) {
+          const int i = Order::row(a, b), j = Order::column(a, b);
+          const int r = Scores::row(i, lane), c = Scores::column(j, lane);
+          const bool is_seen = seen.sees(query + (TRANSPOSED ? c : r), key + (TRANSPOSED ? r : c));
           tile.set(i, j, is_seen ? tile.get(i, j) : value);
         }
       }
@@ -380,8 +380,9 @@ struct AttentionBlock {
       products = tile;
     }
     score(tile);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
         tile.set(i, j, probability(stats_of(i, j), tile.get(i, j)));
       }
     }
@@ -389,8 +390,9 @@ struct AttentionBlock {
 
   // mask_gradients turns products do·v into dz.
   void mask_gradients(thread Scores& products, thread Scores& p) const {
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
         products.set(i, j, p.get(i, j) * (products.get(i, j) - stats_of(i, j).delta));
       }
     }

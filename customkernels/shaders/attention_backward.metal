@@ -76,13 +76,14 @@ template <
   typename Block::WideValues d_os;
   queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
   d_os.load(d_o_memory + block.simdgroup * d_os.SIZE, d_o + block.value_offset(block.row), block.rows, block.lane);
-  RowStats stats[Scores::LANE_ROWS];
+  StatsArrays<Scores::LANE_ROWS> stats;
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
     const int r = Scores::row(i, block.lane);
-    stats[i] = {0, 0, 0, 0};
+    stats.set(i, {0, 0, 0, 0});
     if (r < block.rows) {
       const size_t at = block.row + r;
-      stats[i] = row_stats<T>(statistics[2 * at], statistics[2 * at + 1], HAS_DLSE ? -dlse[at] : 0);
+      const float delta = HAS_DLSE ? -dlse[at] : 0;
+      stats.set(i, row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta));
     }
   }
 
@@ -98,22 +99,23 @@ template <
     block.template complete<1, true>(s, partial_memory);
     block.score(s);
     block.template complete<0, false>(d_ps, partial_memory);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j++) {
-        s.set(i, j, Block::probability(stats[i], s.get(i, j)) * d_ps.get(i, j));
+    for (int a = 0; a < Block::Order::OUTER; a++) {
+      for (int b = 0; b < Block::Order::INNER; b++) {
+        const int i = Block::Order::row(a, b), j = Block::Order::column(a, b);
+        s.set(i, j, Block::probability(stats.get(i), s.get(i, j)) * d_ps.get(i, j));
       }
     }
     block.hide(s, 0, key);
     row_sum(s, sums);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      stats[i].delta += sums[i];
+      stats.delta[i] += sums[i];
     }
   }
 
   for (int i = 0; i < Scores::LANE_ROWS; i++) {
     const int r = Scores::row(i, block.lane);
     if (r < block.rows && Scores::column(0, block.lane) == 0 && block.part == 0) {
-      store(stats[i], row_stats_out + (block.row + r) * ROW_STATS_SIZE);
+      store(stats.get(i), row_stats_out + (block.row + r) * ROW_STATS_SIZE);
     }
   }
 }

@@ -28,31 +28,31 @@ struct OnlineSoftmax {
     }
   }
 
-  // base returns the number that is subtracted from the scores of a row. The maximum is −∞ if all its scores are.
-  static float base(float row_maximum) { return row_maximum == -INFINITY ? 0.0f : row_maximum; }
-
   // add replaces the scores of a tile by exp(score − maximum). Earlier exponentials are relative to the old maximum, so
   // the caller must multiply its sums of them by `rescale`. add reports whether all factors of the lane are 1.
   bool add(thread SCORES& tile, float factor, thread float* rescale) {
-    float largest[SCORES::LANE_ROWS], sums[SCORES::LANE_ROWS];
-    bool is_one = true;
+    typedef ElementOrder<SCORES> Order;
+    float largest[SCORES::LANE_ROWS], base[SCORES::LANE_ROWS], sums[SCORES::LANE_ROWS];
     row_max(tile, largest);
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
       largest[i] = SCALES ? largest[i] * factor : largest[i];
       largest[i] = largest[i] > maximum[i] + SLACK ? largest[i] : maximum[i];
-      rescale[i] = Exponential<T>::of(maximum[i] - base(largest[i]));
+      base[i] = largest[i] == -INFINITY ? 0.0f : largest[i];
+      rescale[i] = Exponential<T>::of(maximum[i] - base[i]);
       maximum[i] = largest[i];
     }
-    for (int i = 0; i < SCORES::LANE_ROWS; i++) {
-      is_one = is_one && rescale[i] == 1;
-      for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
         const float score = tile.get(i, j);
-        tile.set(i, j, Exponential<T>::of(SCALES ? fma(score, factor, -base(maximum[i])) : score - base(maximum[i])));
+        tile.set(i, j, Exponential<T>::of(SCALES ? fma(score, factor, -base[i]) : score - base[i]));
       }
     }
     row_sum(tile, sums);
+    bool is_one = true;
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
       sum[i] = sum[i] * rescale[i] + sums[i];
+      is_one = is_one && rescale[i] == 1;
     }
     return is_one;
   }

@@ -12,47 +12,18 @@
 //
 // Device traffic for each key head, without masks and statistics, with D = HEAD_DIM and DV = VALUE_DIM:
 //
-//   elements of T   Lkv·2·(D + DV), and G·Lq·(D + DV) for each block of keys
+//   elements of T   Lkv·2·(D + DV); for each block of keys G·Lq·(D + DV), and BLOCK_M·D for each panel of queries
 //   floats          G·Lq·D for each part, and 2·G·Lq·D for each block of keys
 
 #include "attention_keys.h"
 
-// add_query_gradients adds the terms of BLOCK_M keys to the gradients of the first `rows` queries of a panel, in device
-// memory: scale · dsᵀ·k.
-template <int BLOCK_M, int BLOCK_N, int HEAD_DIM>
-inline void add_query_gradients(
-    thread const Tile<1, BLOCK_M, BLOCK_N>& ds,
-    thread const Tile<1, BLOCK_M, HEAD_DIM>& keys,
-    float scale,
-    device float* dq,
-    int rows) {
-  for (int first = 0; first < BLOCK_N && first < rows; first += 8) {
-    float transposed[8][BLOCK_M];
-    for (int m = 0; m < BLOCK_M; m += 8) {
-      float block[8][8];
-      for (int i = 0; i < 8; i++) {
-        for (int j = 0; j < 8; j++) {
-          block[i][j] = ds.elements[m + i][first + j];
-        }
-      }
-      transpose_block(block, &transposed[0][m], BLOCK_M);
-    }
-    float products[8][HEAD_DIM] = {};
-    add_packed_product(products[0], HEAD_DIM, transposed, keys.elements, 8, BLOCK_M);
-    for (int i = 0; i < 8 && first + i < rows; i++) {
-      for (int c = 0; c < HEAD_DIM; c++) {
-        dq[size_t(first + i) * HEAD_DIM + c] += scale * products[i][c];
-      }
-    }
-  }
-}
-
 // add_queries adds the terms of all queries that see a block of keys to the gradients of keys, values and queries.
-template <bool CAPPED, int BLOCK_N, int HEAD_DIM, typename BLOCK, typename KEYS, typename VALUES>
+template <bool CAPPED, int BLOCK_N, int HEAD_DIM, typename BLOCK, typename KEYS, typename VALUES, typename KEY_ROWS>
 inline void add_queries(
     thread BLOCK& block,
     thread KEYS& keys,
     thread VALUES& values,
+    thread const KEY_ROWS& key_rows,
     thread typename BLOCK::HeadTile& dk_sum,
     thread typename BLOCK::ValueTile& dv_sum,
     device float* dq) {
@@ -64,7 +35,7 @@ inline void add_queries(
       typename BLOCK::Scores ds;
       add_key_gradients<CAPPED, false>(block, query, keys, values, ds, dk_sum, dv_sum, nullptr);
       device float* const panel = dq + (block.column_row + query) * HEAD_DIM;
-      add_query_gradients(ds, keys, block.scoring.scale, panel, block.end_column - query);
+      add_scaled_product(panel, min(block.end_column - query, BLOCK_N), ds, key_rows, block.scoring.scale);
     }
   }
 }
@@ -108,13 +79,16 @@ template <typename T, typename MASK_T, bool CAPPED, bool MASKED, int BLOCK_M, in
     typename Block::StoredValues values;
     typename Block::HeadTile dk_sum;
     typename Block::ValueTile dv_sum;
+    Panel<1, T, BLOCK_M, HEAD_DIM> key_rows;
+    key_rows.init(unused, k + block.head_offset(block.row), block.rows, 0, 1);
+    key_rows.advance(nullptr, 0, 0, 1);
     keys.load(unused, k + block.head_offset(block.row), block.rows, 0);
     values.load(unused, v + block.value_offset(block.row), block.rows, 0);
     fill(dk_sum, 0);
     fill(dv_sum, 0);
     block.walk(q, d_o, mask, unused, unused);
     block.walk_stats(row_stats_in, unused_stats);
-    add_queries<CAPPED, BLOCK_N, HEAD_DIM>(block, keys, values, dk_sum, dv_sum, dq);
+    add_queries<CAPPED, BLOCK_N, HEAD_DIM>(block, keys, values, key_rows, dk_sum, dv_sum, dq);
     multiply(dk_sum, block.scoring.scale);
     store(dk_sum, dk + block.head_offset(block.row), HEAD_DIM, block.rows, 0);
     store(dv_sum, dv + block.value_offset(block.row), VALUE_DIM, block.rows, 0);

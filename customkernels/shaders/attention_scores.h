@@ -54,8 +54,10 @@ struct Scoring {
 template <bool CAPPED, typename SCORES>
 inline void uncap(thread SCORES& gradients, thread SCORES& products, Scoring scoring) {
   if (CAPPED) {
-    for (int i = 0; i < SCORES::LANE_ROWS; i++) {
-      for (int j = 0; j < SCORES::LANE_COLUMNS; j++) {
+    typedef ElementOrder<SCORES> Order;
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
         const float slope = tanh_slope(products.get(i, j) * scoring.scale / scoring.cap);
         gradients.set(i, j, gradients.get(i, j) * slope);
       }
@@ -196,9 +198,9 @@ struct RowStats {
 };
 constant constexpr int ROW_STATS_SIZE = 4;
 
-// ColumnStats holds the members of N RowStats as arrays, which a CPU loads as vectors.
+// StatsArrays holds the members of N RowStats as arrays, which a CPU loads as vectors.
 template <int N>
-struct ColumnStats {
+struct StatsArrays {
   float maximum[N], inverse_sum[N], delta[N], logsumexp[N];
 
   RowStats get(int j) const { return {maximum[j], inverse_sum[j], delta[j], logsumexp[j]}; }

@@ -53,6 +53,7 @@
 // all blocks but the last of each thread again. Each of these kernels also reads one target logit per row.
 
 #include "logit_block.h"
+#include "rows.h"
 
 // The floats in a row's state: m, l, Σ s and s_t.
 constant constexpr int STATE_SIZE = 4;

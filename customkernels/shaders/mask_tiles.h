@@ -93,6 +93,47 @@ struct MaskTile {
   MASK_T get(int i, int j) const { return elements[i * Scores::LANE_COLUMNS + j]; }
 };
 
+template <bool TRANSPOSED, typename MASK_T, int ROWS, int COLUMNS>
+struct MaskTile<TRANSPOSED, MASK_T, BY_COLUMNS, ROWS, COLUMNS> {
+  MASK_T elements[COLUMNS][ROWS];
+
+  void prefetch(Mask<MASK_T>, int, int, int, int, uint) {}
+
+  void load(Mask<MASK_T> mask, int query, int key, int queries, int keys, uint) {
+    const int rows = TRANSPOSED ? keys : queries;
+    const int columns = TRANSPOSED ? queries : keys;
+    const uint row_stride = TRANSPOSED ? mask.key_stride : mask.query_stride;
+    const uint column_stride = TRANSPOSED ? mask.query_stride : mask.key_stride;
+    for (int j = 0; j < COLUMNS; j++) {
+      device const MASK_T* const column = mask.at(query, key) + size_t(j) * column_stride;
+      if (j < columns && rows >= ROWS && row_stride == 1) {
+        for (int i = 0; i < ROWS; i++) {
+          elements[j][i] = column[i];
+        }
+      } else {
+        for (int i = 0; i < ROWS; i++) {
+          elements[j][i] = j < columns && i < rows ? column[size_t(i) * row_stride] : MASK_T(0);
+        }
+      }
+    }
+  }
+
+  bool hides_all() const {
+    if (!IsBoolean<MASK_T>::value) {
+      return false;
+    }
+    bool is_any = false;
+    for (int j = 0; j < COLUMNS; j++) {
+      for (int i = 0; i < ROWS; i++) {
+        is_any |= elements[j][i] != MASK_T(0);
+      }
+    }
+    return !is_any;
+  }
+
+  MASK_T get(int i, int j) const { return elements[j][i]; }
+};
+
 template <bool TRANSPOSED, int LANES, int ROWS, int COLUMNS>
 struct MaskTile<TRANSPOSED, Bits, LANES, ROWS, COLUMNS> {
   typedef Tile<LANES, ROWS, COLUMNS> Scores;

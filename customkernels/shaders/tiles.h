@@ -12,6 +12,7 @@
 //                with products for warpgroups defines MLXG_WARPGROUP_TILES. They are asynchronous; see finish. Floats
 //                must be multiplied as TF32 (MULTIPLIES_TF32).
 //   LANES = 1    one thread has the whole tile: plain loops for a CPU's vector units (tile_thread.h)
+//   BY_COLUMNS   the same, stored by columns, for panels whose STRIDE is their number of columns (tile_columns.h)
 //
 // A Panel is the right-hand operand of a product: a tile of ROWS × COLUMNS elements of T, whose rows in device memory
 // are STRIDE elements apart. With one lane it stays in device memory. Otherwise it is copied to threadgroup memory,
@@ -40,11 +41,23 @@
 //                                                     recent ones are complete. A kernel calls it before it reads a
 //                                                     product's tile and before it overwrites a product's operands
 
-#include "rows.h"
+#include "vectors.h"
 #include <metal_simdgroup_matrix>
 
 template <int LANES, int ROWS, int COLUMNS>
 struct Tile;
+
+constant constexpr int BY_COLUMNS = 0;
+
+// ElementOrder is the order of a lane's elements in memory, for a loop over OUTER and one over INNER in it. A CPU makes
+// vectors of the inner loop.
+template <typename TILE>
+struct ElementOrder {
+  static constexpr constant int OUTER = TILE::LANE_ROWS, INNER = TILE::LANE_COLUMNS;
+
+  static int row(int outer, int) { return outer; }
+  static int column(int, int inner) { return inner; }
+};
 
 // MULTIPLIES_TF32 is whether floats are rounded to TF32, with 11 significant bits, for products.
 #if defined(MLXG_TF32) && MLXG_TF32
@@ -107,8 +120,10 @@ struct WideOperand : Operand<LANES, T, ROWS, COLUMNS> {
 // fill sets all elements.
 template <int LANES, int ROWS, int COLUMNS>
 inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, value);
     }
   }
@@ -154,6 +169,8 @@ inline void multiply_transposed(
 
 template <int PENDING, int LANES, int ROWS, int COLUMNS>
 inline void finish(thread Tile<LANES, ROWS, COLUMNS>&) {}
+
+#include "tile_columns.h"
 
 #endif
 
@@ -254,8 +271,10 @@ inline void store(thread Tile<128, ROWS, COLUMNS>& tile, device T* to, int strid
 
 template <int LANES, int ROWS, int COLUMNS>
 inline void multiply(thread Tile<LANES, ROWS, COLUMNS>& tile, float factor) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) * factor);
     }
   }
@@ -264,8 +283,10 @@ inline void multiply(thread Tile<LANES, ROWS, COLUMNS>& tile, float factor) {
 // multiply_rows multiplies each of the lane's rows by its factor.
 template <int LANES, int ROWS, int COLUMNS>
 inline void multiply_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const float* factors) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) * factors[i]);
     }
   }
@@ -274,8 +295,10 @@ inline void multiply_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const 
 // divide_rows divides each of the lane's rows by its divisor.
 template <int LANES, int ROWS, int COLUMNS>
 inline void divide_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, thread const float* divisors) {
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
+  typedef ElementOrder<Tile<LANES, ROWS, COLUMNS>> Order;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b);
       tile.set(i, j, tile.get(i, j) / divisors[i]);
     }
   }
@@ -309,29 +332,6 @@ inline void row_max(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* large
   }
 }
 
-template <int ROWS, int COLUMNS>
-inline void row_max(thread Tile<1, ROWS, COLUMNS>& tile, thread float* largest) {
-#ifdef MLXG_THREAD_PRODUCTS
-  mlxg::row_max(tile.elements, largest);
-#else
-  for (int i = 0; i < ROWS; i++) {
-    float parts[8];
-    for (int k = 0; k < 8; k++) {
-      parts[k] = tile.elements[i][k];
-    }
-    for (int j = 8; j < COLUMNS; j += 8) {
-      for (int k = 0; k < 8; k++) {
-        parts[k] = max(parts[k], tile.elements[i][j + k]);
-      }
-    }
-    largest[i] = parts[0];
-    for (int k = 1; k < 8; k++) {
-      largest[i] = max(largest[i], parts[k]);
-    }
-  }
-#endif
-}
-
 // row_sum sums each of the lane's rows.
 template <int LANES, int ROWS, int COLUMNS>
 inline void row_sum(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* sums) {
@@ -347,9 +347,6 @@ inline void row_sum(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* sums)
 
 template <int ROWS, int COLUMNS>
 inline void row_sum(thread Tile<1, ROWS, COLUMNS>& tile, thread float* sums) {
-#ifdef MLXG_THREAD_PRODUCTS
-  mlxg::row_sum(tile.elements, sums);
-#else
   for (int i = 0; i < ROWS; i++) {
     float parts[8] = {};
     for (int j = 0; j < COLUMNS; j += 8) {
@@ -359,7 +356,6 @@ inline void row_sum(thread Tile<1, ROWS, COLUMNS>& tile, thread float* sums) {
     }
     sums[i] = Pairwise<8>::sum(parts);
   }
-#endif
 }
 
 // column_sum sums each of the lane's columns.

@@ -1,5 +1,5 @@
-// The products of tile_thread.h and packed_product.h and the reductions of rows of tiles.h in the vector registers of
-// x86-64. Shaders use them if MLXG_THREAD_PRODUCTS is defined.
+// The products of tile_thread.h, tile_columns.h and packed_product.h in the vector registers of x86-64. Shaders use
+// them if MLXG_THREAD_PRODUCTS is defined.
 //
 // Compilers do not keep a block of a product in registers reliably. Each element is computed as in tile_thread.h: one
 // fused multiply-add after the other from 0, then an addition to the sum.
@@ -52,18 +52,41 @@ struct product_block {
     }
     rest.add(left + stride, stride, right0, right1);
   }
-  MLXG_INLINE void add_to(float* sum, int stride) const {
-    store_floats<W>(load_floats<W>(sum) + first, sum);
+  template <class SUM>
+  MLXG_INLINE void add_to(SUM sum, float* to, int stride) const {
+    store_floats<W>(sum.template of<W>(to, first), to);
     if (PAIRED) {
-      store_floats<W>(load_floats<W>(sum + W) + second, sum + W);
+      store_floats<W>(sum.template of<W>(to + W, second), to + W);
     }
-    rest.add_to(sum + stride, stride);
+    rest.add_to(sum, to + stride, stride);
   }
 };
 template <int W, bool PAIRED>
 struct product_block<0, W, PAIRED> {
   MLXG_INLINE void add(const float*, int, floats<W>, floats<W>) {}
-  MLXG_INLINE void add_to(float*, int) const {}
+  template <class SUM>
+  MLXG_INLINE void add_to(SUM, float*, int) const {}
+};
+
+// The results of a product: it is added to the elements in memory, replaces them, or is added after a multiplication.
+struct plain_sum {
+  template <int W>
+  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const {
+    return load_floats<W>(at) + product;
+  }
+};
+struct new_sum {
+  template <int W>
+  MLXG_INLINE floats<W> of(const float*, floats<W> product) const {
+    return floats<W>{} + product;
+  }
+};
+struct scaled_sum {
+  float factor;
+  template <int W>
+  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const {
+    return load_floats<W>(at) + factor * product;
+  }
 };
 
 // Rows of a block: with two vectors for each, all but a few of the 32 or 16 vector registers.
@@ -73,25 +96,28 @@ constexpr int block_rows = 8;
 constexpr int block_rows = 4;
 #endif
 
-// Adds left · right to sum, for `rows` rows of left, `terms` columns of left and rows of right, and 2·W or W columns of
-// right. `rows` is a multiple of 8.
-template <int W, bool PAIRED>
+// Adds left · right to `to`, for `rows` rows of left, a multiple of ROWS, `terms` columns of left and rows of right,
+// and 2·W or W columns of right. Columns of left are `term_stride` floats apart.
+template <int W, bool PAIRED, int ROWS = block_rows, class SUM = plain_sum>
 MLXG_INLINE void add_columns(
-    float* sum,
-    int sum_stride,
+    float* to,
+    int to_stride,
     const float* left,
     int left_stride,
+    size_t term_stride,
     const float* right,
     int right_stride,
     int rows,
-    int terms) {
-  for (int m = 0; m < rows; m += block_rows) {
-    product_block<block_rows, W, PAIRED> block;
-    for (int k = 0; k < terms; ++k) {
+    int terms,
+    SUM sum = {}) {
+  for (int m = 0; m < rows; m += ROWS) {
+    product_block<ROWS, W, PAIRED> block;
+    const float* factors = left + m * left_stride;
+    for (int k = 0; k < terms; ++k, factors += term_stride) {
       const float* const row = right + k * right_stride;
-      block.add(left + m * left_stride + k, left_stride, load_floats<W>(row), load_floats<W>(row + PAIRED * W));
+      block.add(factors, left_stride, load_floats<W>(row), load_floats<W>(row + PAIRED * W));
     }
-    block.add_to(sum + m * sum_stride, sum_stride);
+    block.add_to(sum, to + m * to_stride, to_stride);
   }
 }
 
@@ -102,16 +128,17 @@ MLXG_INLINE void add_packed_product(
   constexpr int W = WIDTH < floats_per_register ? 8 : floats_per_register;
   constexpr bool PAIRED = WIDTH % (2 * W) == 0;
   for (int c = 0; c < WIDTH; c += PAIRED ? 2 * W : W) {
-    add_columns<W, PAIRED>(sum + c, stride, left, INNER, right + c, WIDTH, rows, terms);
+    add_columns<W, PAIRED>(sum + c, stride, left, INNER, 1, right + c, WIDTH, rows, terms);
   }
 }
 
 // Transposes 8×8 elements.
-MLXG_INLINE void transpose_8(floats<8> (&v)[8]) {
+MLXG_INLINE void transpose_8(const float (*from)[8], float* to, int stride) {
   floats<8> a[8], b[8];
   for (int i = 0; i < 8; i += 2) {
-    a[i] = MLXG_SHUFFLE(v[i], v[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    a[i + 1] = MLXG_SHUFFLE(v[i], v[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    const floats<8> x = load_floats<8>(from[i]), y = load_floats<8>(from[i + 1]);
+    a[i] = MLXG_SHUFFLE(x, y, 0, 8, 1, 9, 4, 12, 5, 13);
+    a[i + 1] = MLXG_SHUFFLE(x, y, 2, 10, 3, 11, 6, 14, 7, 15);
   }
   for (int i = 0; i < 8; i += 4) {
     for (int j = 0; j < 2; ++j) {
@@ -120,69 +147,15 @@ MLXG_INLINE void transpose_8(floats<8> (&v)[8]) {
     }
   }
   for (int i = 0; i < 4; ++i) {
-    v[i] = MLXG_SHUFFLE(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    v[i + 4] = MLXG_SHUFFLE(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-}
-MLXG_INLINE void transpose_8(const float (*from)[8], float* to, int stride) {
-  floats<8> v[8];
-  for (int i = 0; i < 8; ++i) {
-    v[i] = load_floats<8>(from[i]);
-  }
-  transpose_8(v);
-  for (int i = 0; i < 8; ++i) {
-    store_floats<8>(v[i], to + i * stride);
-  }
-}
-
-// Computes the largest element of each row, as row_max of tiles.h does. Compilers compare one element at a time.
-template <int ROWS, int COLUMNS>
-MLXG_INLINE void row_max(const float (&tile)[ROWS][COLUMNS], float* largest) {
-  const auto larger = [](floats<8> a, floats<8> b) {
-    const floats<8> m = a < b ? b : a;
-    return a == a ? m : b;
-  };
-  for (int i = 0; i < ROWS; i += 8) {
-    floats<8> parts[8];
-    for (int r = 0; r < 8; ++r) {
-      parts[r] = load_floats<8>(tile[i + r]);
-      for (int j = 8; j < COLUMNS; j += 8) {
-        parts[r] = larger(parts[r], load_floats<8>(tile[i + r] + j));
-      }
-    }
-    transpose_8(parts);
-    floats<8> m = parts[0];
-    for (int k = 1; k < 8; ++k) {
-      m = larger(m, parts[k]);
-    }
-    store_floats<8>(m, largest + i);
-  }
-}
-
-// Computes the sum of each row, as row_sum of tiles.h does.
-template <int ROWS, int COLUMNS>
-MLXG_INLINE void row_sum(const float (&tile)[ROWS][COLUMNS], float* sums) {
-  for (int i = 0; i < ROWS; i += 8) {
-    floats<8> parts[8] = {};
-    for (int r = 0; r < 8; ++r) {
-      for (int j = 0; j < COLUMNS; j += 8) {
-        parts[r] += load_floats<8>(tile[i + r] + j);
-      }
-    }
-    transpose_8(parts);
-    for (int n = 4; n > 0; n /= 2) {
-      for (int k = 0; k < n; ++k) {
-        parts[k] += parts[k + n];
-      }
-    }
-    store_floats<8>(parts[0], sums + i);
+    store_floats<8>(MLXG_SHUFFLE(b[i], b[i + 4], 0, 1, 2, 3, 8, 9, 10, 11), to + i * stride);
+    store_floats<8>(MLXG_SHUFFLE(b[i], b[i + 4], 4, 5, 6, 7, 12, 13, 14, 15), to + (i + 4) * stride);
   }
 }
 
 // Copies COLUMNS columns of the right-hand matrix as floats. The matrix has INNER rows and is transposed in memory if
 // TRANSPOSED. Rows in memory at or beyond `rows` read as zero.
 template <bool TRANSPOSED, int INNER, int COLUMNS, class T>
-MLXG_INLINE void pack_columns(const T* from, size_t stride, int rows, float (*to)[COLUMNS]) {
+[[gnu::noinline]] void pack_columns(const T* from, size_t stride, int rows, float (*to)[COLUMNS]) {
   if (!TRANSPOSED) {
     for (int k = 0; k < INNER; ++k) {
       if (k < rows) {
@@ -214,7 +187,7 @@ template <bool TRANSPOSED, int ROWS, int INNER, int W, bool PAIRED, class T>
   constexpr int WIDTH = PAIRED ? 2 * W : W;
   float packed[INNER][WIDTH];
   pack_columns<TRANSPOSED, INNER, WIDTH>(right, stride, rows, packed);
-  add_columns<W, PAIRED>(sum, sum_stride, left, INNER, packed[0], WIDTH, ROWS, INNER);
+  add_columns<W, PAIRED>(sum, sum_stride, left, INNER, 1, packed[0], WIDTH, ROWS, INNER);
 }
 
 // Adds left · right to sum, from column FIRST of right on. The packed columns have at most 32 KiB, a quarter of the
@@ -231,6 +204,112 @@ MLXG_INLINE void add_product(
       rows - (TRANSPOSED ? FIRST : 0));
   if constexpr (NEXT < COLUMNS) {
     add_product<TRANSPOSED, NEXT, ROWS, INNER, COLUMNS>(sum, left, right, stride, rows);
+  }
+}
+
+// The vectors and rows of a block of a product whose right-hand operand has COLUMNS columns, 8 or a multiple of 16.
+template <int COLUMNS>
+struct column_block {
+  static constexpr int W = COLUMNS < floats_per_register ? 8 : floats_per_register;
+  static constexpr bool PAIRED = COLUMNS >= 2 * W;
+  static constexpr int WIDTH = PAIRED ? 2 * W : W;
+  static constexpr int ROWS = PAIRED ? block_rows : 8;
+};
+
+// Adds rows · right to `to`. Row r of the 8 rows has element k at rows[r * row_stride + k * term_stride].
+template <int INNER, int COLUMNS, class SUM>
+MLXG_INLINE void add_eight_rows(
+    float (*to)[COLUMNS],
+    const float* rows,
+    int row_stride,
+    size_t term_stride,
+    const float (*right)[COLUMNS],
+    SUM sum) {
+  using block = column_block<COLUMNS>;
+  for (int c = 0; c < COLUMNS; c += block::WIDTH) {
+    add_columns<block::W, block::PAIRED, block::ROWS>(
+        to[0] + c, COLUMNS, rows, row_stride, term_stride, right[0] + c, COLUMNS, 8, INNER, sum);
+  }
+}
+
+// Computes panel · right, for PANEL_ROWS rows of the panel that are INNER elements apart. Rows at or beyond `rows` read
+// as zero. Floats are read in place.
+template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
+[[gnu::noinline]] void multiply_rows(
+    float (*product)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
+  for (int r = 0; r < PANEL_ROWS; r += 8) {
+    float converted[8][INNER];
+    const T* const from = panel + r * INNER;
+    const float* left = reinterpret_cast<const float*>(from);
+    if (sizeof(T) != sizeof(float) || r + 8 > rows) {
+      pack_columns<false, 8, INNER>(from, INNER, rows - r, converted);
+      left = converted[0];
+    }
+    add_eight_rows<INNER>(product + r, left, INNER, 1, right, new_sum{});
+  }
+}
+
+// Adds panelᵀ · right to sum, for INNER rows of the panel that are PANEL_COLUMNS elements apart. Rows at or beyond
+// `rows` read as zero. Floats are read in place.
+template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
+[[gnu::noinline]] void add_transposed_rows(
+    float (*sum)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
+  for (int c = 0; c < PANEL_COLUMNS; c += 8) {
+    float converted[INNER][8];
+    const float* left = reinterpret_cast<const float*>(panel + c);
+    size_t term_stride = PANEL_COLUMNS;
+    if (sizeof(T) != sizeof(float) || rows < INNER) {
+      pack_columns<false, INNER, 8>(panel + c, PANEL_COLUMNS, rows, converted);
+      left = converted[0];
+      term_stride = 8;
+    }
+    add_eight_rows<INNER>(sum + c, left, 1, term_stride, right, plain_sum{});
+  }
+}
+
+// Adds scale · left · right to `rows` rows of COLUMNS floats, from column FIRST on. right has INNER rows that are
+// COLUMNS elements apart; rows at or beyond right_rows read as zero.
+template <int FIRST, int INNER, int COLUMNS, class T>
+[[gnu::noinline]] void add_scaled_product(
+    float* to, int rows, const float (*left)[INNER], const T* right, int right_rows, float scale) {
+  using block = column_block<COLUMNS - FIRST>;
+  constexpr int WIDTH = block::WIDTH, END = COLUMNS - (COLUMNS - FIRST) % WIDTH;
+  for (int c = FIRST; c < END; c += WIDTH) {
+    float packed[INNER][WIDTH];
+    pack_columns<false, INNER, WIDTH>(right + c, COLUMNS, right_rows, packed);
+    for (int m = 0; m < rows; m += 8) {
+      float last[8][WIDTH] = {};
+      const bool is_whole = m + 8 <= rows;
+      add_columns<block::W, block::PAIRED, block::ROWS>(
+          is_whole ? to + m * COLUMNS + c : last[0], is_whole ? COLUMNS : WIDTH, left[m], INNER, 1, packed[0], WIDTH, 8,
+          INNER, scaled_sum{scale});
+      for (int r = 0; !is_whole && r < rows - m; ++r) {
+        for (int k = 0; k < WIDTH; ++k) {
+          to[(m + r) * COLUMNS + c + k] += last[r][k];
+        }
+      }
+    }
+  }
+  if constexpr (END < COLUMNS) {
+    add_scaled_product<END, INNER>(to, rows, left, right, right_rows, scale);
+  }
+}
+
+// Stores the first `rows` of ROWS columns of a matrix as rows of COLUMNS elements.
+template <int ROWS, int COLUMNS, class T>
+[[gnu::noinline]] void store_transpose(const float (*from)[ROWS], T* to, size_t stride, int rows) {
+  for (int i = 0; i < ROWS; i += 8) {
+    float lines[8][COLUMNS];
+    for (int c = 0; c < COLUMNS; c += 8) {
+      float block[8][8];
+      for (int j = 0; j < 8; ++j) {
+        store_floats<8>(load_floats<8>(from[c + j] + i), block[j]);
+      }
+      transpose_8(block, &lines[0][c], COLUMNS);
+    }
+    for (int r = 0; r < 8 && i + r < rows; ++r) {
+      convert<COLUMNS>(lines[r], to + (i + r) * stride);
+    }
   }
 }
 
