@@ -230,6 +230,11 @@ mlxg_results mlxg_reuse(uintptr_t a) {
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
   return table->mlxg_reuse(a);
 }
+mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_scale_rows(a, factors);
+}
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_result){.err = mlxg_library_error()};

@@ -149,6 +149,7 @@ var headerTrials = map[string][]string{
 	"reductions.h":     rowFiles,
 	"rows.h":           rowFiles,
 	"vectors.h":        rowFiles,
+	"cross_entropy.h":  {"cross_entropy.metal"},
 	"soft_cap.h":       {"cross_entropy.metal"},
 	"tiles.h":          attentionFiles,
 	"tile_simdgroup.h": attentionFiles,
