@@ -334,7 +334,7 @@ var _ = testdevice.AlsoOnGPU(TestEmptyLaunches)
 
 func TestArraysBeginAtCacheLinesOnLinux(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("macOS has another allocator")
+		skip.Platform(t, "macOS has another allocator")
 	}
 	k := inline(t, `kernel void offsets(device const float* x [[buffer(0)]], device uint* y [[buffer(1)]],
 	                                   uint i [[thread_position_in_grid]]) {

@@ -21,8 +21,8 @@
 
 #include "rows.h"
 
-// The bytes of the next row of y, and of dy, that a CPU prefetches. The second-level cache holds them beside the rows in
-// use.
+// The bytes of the next row of y, and of dy, that a CPU prefetches. The second-level cache holds them beside the rows
+// in use.
 constant constexpr uint PREFETCHED_BYTES = 64 << 10;
 
 // Returns Σ y·dy over the thread's elements of a row. Its first VECS_PER_THREAD vectors are loaded into ys and dys.
