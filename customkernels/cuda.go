@@ -84,13 +84,13 @@ func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array)
 }
 
 // cudaKey returns the cache key of a launch's CUDA kernel. It covers Threadgroup, MinGroupsPerCore, ThreadgroupMemory,
-// Products, fullGroups, sameSimdgroups and the signature.
+// Products, AlignedInputs, fullGroups, sameSimdgroups and the signature.
 func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array) []byte {
 	key := make([]byte, 0, keySize)
 	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory, int(l.Products)) {
 		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
 	}
-	for _, b := range []bool{l.fullGroups(), l.sameSimdgroups()} {
+	for _, b := range []bool{l.fullGroups(), l.sameSimdgroups(), l.AlignedInputs} {
 		key = strconv.AppendBool(key, b)
 	}
 	return k.signature(key, l, inputs)
@@ -159,7 +159,7 @@ func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) 
 	}
 	// MLX caches compiled kernels by name alone, so the name covers the whole source.
 	name := k.name + "_" + shader.Digest(library, source.Header, body,
-		strings.Join(names, ","), strings.Join(source.Outputs, ","), l.launchBounds())
+		strings.Join(names, ","), strings.Join(source.Outputs, ","), l.launchBounds(), strconv.FormatBool(l.AlignedInputs))
 	// MLX declares its kernels without __launch_bounds__. The compiler may then use more registers per thread than a
 	// large block can have, and the launch fails. A macro with the kernel's name adds the bounds.
 	function := "custom_kernel_" + name
@@ -169,6 +169,7 @@ func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) 
 		Header:  fmt.Sprintf("#define %s __launch_bounds__(%s) %[1]s\n", function, l.launchBounds()),
 		Body:    fmt.Sprintf("\n#undef %s\n%s", function, body),
 
+		Aligned:      l.AlignedInputs,
 		SharedMemory: l.ThreadgroupMemory,
 	}
 	// MLX passes shapes and strides only to kernels that it compiles itself.

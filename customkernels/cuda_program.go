@@ -26,10 +26,14 @@ func cudaProgram(library string, source *translate.CUDASource, l Launch, functio
 	for _, name := range source.Outputs {
 		parameters = append(parameters, "void* "+name)
 	}
+	alignment := ""
+	if l.AlignedInputs {
+		alignment = "#define MLXG_ALIGNED_INPUTS 1\n"
+	}
 	// NVRTC reports the lines of the Metal source.
-	return fmt.Sprintf("%s\n#line 1 \"%s\"\n%s#line 1 \"launch\"\n"+
+	return fmt.Sprintf("%s%s\n#line 1 \"%s\"\n%s#line 1 \"launch\"\n"+
 		"extern \"C\" __global__ void __launch_bounds__(%s) %s(%s) {\n%s}\n",
-		library, shader.MetalText, source.Header, l.launchBounds(), function, strings.Join(parameters, ", "),
+		alignment, library, shader.MetalText, source.Header, l.launchBounds(), function, strings.Join(parameters, ", "),
 		source.Body(l.Threadgroup, l.fullGroups()))
 }
 

@@ -91,6 +91,10 @@ type Launch struct {
 	// ThreadgroupMemory is the size in bytes of the kernel's threadgroup variables on an NVIDIA GPU, if they exceed
 	// 48 KiB. Each variable takes a multiple of 1024 bytes. 0 leaves the size to the compiler. Other devices ignore it.
 	ThreadgroupMemory int
+	// AlignedInputs makes the address of every input of more than 8 bytes a multiple of 16 on an NVIDIA GPU. An input at
+	// another address, such as a view of an array, is copied at each launch. Kernels in exported graphs read inputs where
+	// they are. Other devices ignore it.
+	AlignedInputs bool
 	// Products selects how NVIDIA GPUs multiply float32 matrices. Other devices ignore it.
 	Products FloatProducts
 	// Template holds the function's template arguments, by name. An argument may be omitted if the parameter's default

@@ -12,6 +12,7 @@ func init() {
 		Undefined: undefined,
 		Reuse:     reuse,
 		Into:      productInto,
+		ScaleRows: scaleRows,
 	})
 }
 
@@ -49,7 +50,17 @@ func productInto(p products.Product[*Array]) *Array {
 	c := C.mlxg_product{
 		a_transposed: C.bool(p.TransposedA), b_transposed: C.bool(p.TransposedB),
 		accumulate: C.bool(p.Accumulate), scaled: C.bool(p.Factor != nil), tf32: C.bool(TF32Enabled()),
-		row: C.int(p.Row),
+		begin: C.uint64_t(p.Begin),
 	}
 	return wrap(op, C.mlxg_product_into(c, h.ptr(), h.n()), inputs...)
+}
+
+func scaleRows(a, factors *Array) *Array {
+	const op = "ScaleRows"
+	h, err := acquireAll(op, []*Array{a, factors})
+	if err != nil {
+		return invalid(err)
+	}
+	defer h.release()
+	return wrap(op, C.mlxg_scale_rows(h.ctx[0], h.ctx[1]), a, factors)
 }

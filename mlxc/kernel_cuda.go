@@ -45,6 +45,9 @@ type CUDAKernelSource struct {
 	// it gets no shapes, strides or template arguments.
 	Code     []byte
 	Function string
+	// Aligned makes launches of Code read copies of views that do not begin at a multiple of 16 bytes in their buffer.
+	// MLX aligns the buffers of more than 8 bytes. Launches of Body read inputs where they are.
+	Aligned bool
 }
 
 // NewCUDAKernel registers a kernel. It fails if MLX was built without CUDA.
@@ -74,7 +77,7 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	) unsafe.Pointer {
 		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body,
 			header, exported, function, unsafe.Pointer(unsafe.SliceData(s.Code)), C.size_t(len(s.Code)),
-			C.bool(!s.Strided), C.int(s.SharedMemory), err)
+			C.bool(!s.Strided), C.bool(s.Aligned), C.int(s.SharedMemory), err)
 	})
 	if err != nil {
 		return nil, err

@@ -168,13 +168,15 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
 // it reads them. The second has the memory of a if nothing else refers to a when it is evaluated, and else its own. No
 // other array may share the memory of a.
 mlxg_results mlxg_reuse(uintptr_t a);
-// mlxg_product_into returns the third input with the product of the first two, from row `row` on. It has the memory of
-// the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a workspace of
-// any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If accumulate is set,
-// the product is added to the rows. The nodes of further inputs run earlier.
+// mlxg_scale_rows returns the rows of a matrix times float32 factors, rounded once, by one kernel.
+mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors);
+// mlxg_product_into returns the third input with the product of the first two, from element `begin` on. It has the
+// memory of the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a
+// workspace of any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If
+// accumulate is set, the product is added to the elements. The nodes of further inputs run earlier.
 typedef struct {
   bool a_transposed, b_transposed, accumulate, scaled, tf32;
-  int row;
+  uint64_t begin;
 } mlxg_product;
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n);
 
@@ -323,7 +325,8 @@ void* mlxg_metal_kernel_new(
     bool atomic_outputs,
     char** err);
 // If code_size is not 0, launches run the function `function` of code, a cubin or PTX. Launches in an exported graph
-// have the text instead, with exported_header in place of header.
+// have the text instead, with exported_header in place of header. If aligned, launches of code read copies of inputs
+// that do not begin at a multiple of 16 bytes in their buffers.
 void* mlxg_cuda_kernel_new(
     const char* name,
     const char* inputs,
@@ -337,6 +340,7 @@ void* mlxg_cuda_kernel_new(
     const void* code,
     size_t code_size,
     bool contiguous,
+    bool aligned,
     int shared_memory,
     char** err);
 void mlxg_kernel_free(void* kernel);

@@ -85,7 +85,7 @@ func attentionGeometryFor(
 	b := on.backend
 	if parts := warpgroupParts(headDim, valueDim, footprint); on.warpgroups && parts > 0 &&
 		dtype.Size() == 2 && mask != addedMask && length > 8 {
-		return warpgroupGeometry(headDim, valueDim, parts, footprint)
+		return warpgroupGeometry(headDim, valueDim, parts, footprint, mask)
 	}
 	if on.warpgroups && dtype == mlxc.Float32 && mask != addedMask && length > 8 && hasFloatWarpgroups(headDim, valueDim) {
 		return floatWarpgroupGeometry(headDim, valueDim, footprint)
@@ -184,14 +184,16 @@ func warpgroupParts(headDim, valueDim int, footprint rowFootprint) int {
 const warpgroupLanes = 128
 
 // warpgroupGeometry returns the geometry of a kernel whose tiles belong to warpgroups of 128 lanes. A tile has 64 rows
-// of 16-bit elements. Panels are double-buffered in dynamic shared memory. They have 64 rows, or 128 in the forward
-// pass of heads of 64 without a cap. A warpgroup's columns are padded to a multiple of 64. A threadgroup is one
-// warpgroup, or a pair for wide heads, whose memory leaves no room for a second threadgroup on a core.
-// Otherwise several threadgroups on a core hide each other's barriers and exponentials. The core's registers limit their
-// number: it has 512 for each lane of a warpgroup. A lane needs about 24 registers for addresses. For each row of a
-// panel it needs half a register for scores and a quarter for rounded scores, and in backward kernels another half for
-// the gradients of scores.
-func warpgroupGeometry(headDim, valueDim, parts int, footprint rowFootprint) attentionGeometry {
+// of 16-bit elements. Panels are double-buffered in dynamic shared memory. They have 64 rows. For heads of 64 without a
+// cap they have 128 rows in the forward pass, and three buffers in the kernels of gradients if there is no mask. A
+// warpgroup's columns are padded to a multiple of 64. A threadgroup is one warpgroup, or a pair for wide heads, whose
+// memory leaves no room for a second threadgroup on a core. Otherwise several threadgroups on a core hide each other's
+// barriers and exponentials. The core's registers limit their number: it has 512 for each lane of a warpgroup. A lane
+// needs about 24 registers for addresses. For each row of a panel it needs half a register for scores and a quarter for
+// rounded scores, and in backward kernels another half for the gradients of scores.
+func warpgroupGeometry(
+	headDim, valueDim, parts int, footprint rowFootprint, mask maskKind,
+) attentionGeometry {
 	const (
 		rows          = 64
 		coreRegisters = 512
@@ -203,12 +205,21 @@ func warpgroupGeometry(headDim, valueDim, parts int, footprint rowFootprint) att
 	g := attentionGeometry{
 		lanes: warpgroupLanes, simdgroups: parts, paired: parts == 2, blockM: rows, blockN: rows, groupsPerCore: 1,
 	}
-	if !footprint.valueProducts && !footprint.capped && max(headDim, valueDim) == rows {
-		g.blockN = 2 * rows
+	buffers := 2
+	if !footprint.capped && max(headDim, valueDim) == rows {
+		switch {
+		case !footprint.valueProducts:
+			g.blockN = 2 * rows
+		case footprint.accumulators > 0 && mask == noMask:
+			buffers = 3
+		}
 	}
 	padded := func(width int) int { return (width/parts + 63) / 64 * 64 * parts }
 	columns := padded(headDim) + padded(valueDim)
-	g.memory = 2*g.blockN*columns*2 + variables
+	g.memory = buffers*g.blockN*columns*2 + variables
+	if buffers == 3 {
+		g.memory += 1 << 10 // for the statistics
+	}
 	held := rows * (footprint.inputs/2 + footprint.accumulators) / warpgroupLanes
 	if footprint.storedInputs {
 		held = rows * footprint.accumulators / warpgroupLanes

@@ -181,6 +181,8 @@ func (a attentionArgs) launch(g attentionGeometry, length, heads int) customkern
 
 		ThreadgroupMemory: g.memory,
 		MinGroupsPerCore:  g.groupsPerCore,
+		// Without a test in each copy, the compiler takes more registers for floats or a cap, and spills some.
+		AlignedInputs: g.lanes == warpgroupLanes && a.q.DType().Size() == 2 && !a.capped,
 		Template: attentionTemplate{
 			dtype: a.q.DType(), mask: a.mask.DType(),
 			capped: a.capped, masked: a.maskKind != noMask, paired: g.paired,

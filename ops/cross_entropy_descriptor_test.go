@@ -12,11 +12,9 @@ var _ = describe(descriptor{
 		{name: "cross_entropy_forward", variants: crossEntropyVariants},
 		{name: "cross_entropy_fwd_bwd", variants: crossEntropyVariants},
 		{name: "cross_entropy_backward", variants: crossEntropyVariants},
-		{
-			name:        "cross_entropy_backward_into", // TestLinearCrossEntropyInPlace tests it
-			unused:      onlyOn(mlxc.BackendCUDA),
-			sameHelpers: true,
-		},
+		// TestLinearCrossEntropyInPlace tests these two.
+		{name: "cross_entropy_backward_into", unused: onlyOn(mlxc.BackendCUDA), sameHelpers: true},
+		{name: "cross_entropy_fwd_bwd_into", unused: onlyOn(mlxc.BackendCUDA), sameHelpers: true},
 		{name: "cross_entropy_merge"},
 	},
 	traffic:   crossEntropyTraffic,

@@ -8,7 +8,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-var crossEntropyKernels = newShaderFile("cross_entropy.metal")
+var (
+	crossEntropyKernels     = newShaderFile("cross_entropy.metal")
+	crossEntropyIntoKernels = newShaderFile("cross_entropy_into.metal")
+)
 
 // crossEntropyForward returns the loss and the states of the rows (see stateSize). If gradient is set and the losses
 // are reduced, the third result is the gradient of logits for a cotangent of 1.
@@ -189,14 +192,7 @@ func crossEntropyLosses(
 	if cotangent != nil {
 		tuning = lossTuning[on.backend].fwdBwd
 	}
-	g := lossGeometryFor(on.backend, tuning, logits.DType(), rows, width)
-	launch := customkernels.Launch{
-		Grid:             [3]int{g.groups * g.threads},
-		Threadgroup:      [3]int{g.threads},
-		MinGroupsPerCore: g.groupsPerCore,
-		Template:         newLossTemplate(g, logits, classes, cfg).args(),
-		Outputs:          lossOutputs(rows),
-	}
+	launch := lossLaunch(on, tuning, logits, classes, cfg)
 	if cotangent == nil {
 		sizes := uint32Args(rows, width, slice.first, slice.total)
 		args := slices.Concat([]*mlxc.Array{logits, classes}, sizes, cfg.options())
@@ -205,6 +201,33 @@ func crossEntropyLosses(
 	launch.Outputs = append(launch.Outputs, mlxc.Output{Shape: logits.Shape(), DType: logits.DType()})
 	args := slices.Concat([]*mlxc.Array{logits, classes, cotangent}, uint32Args(rows, width), cfg.options())
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_fwd_bwd"), launch, args...)
+}
+
+// lossLaunch returns the launch of a kernel that computes losses and states. It processes whole rows.
+func lossLaunch(
+	on target, tuning lossKernelTuning, logits, classes *mlxc.Array, cfg CrossEntropyConfig,
+) customkernels.Launch {
+	rows := classes.Dim(0)
+	g := lossGeometryFor(on.backend, tuning, logits.DType(), rows, logits.Dim(-1))
+	return customkernels.Launch{
+		Grid:             [3]int{g.groups * g.threads},
+		Threadgroup:      [3]int{g.threads},
+		MinGroupsPerCore: g.groupsPerCore,
+		Template:         newLossTemplate(g, logits, classes, cfg).args(),
+		Outputs:          lossOutputs(rows),
+	}
+}
+
+// crossEntropyLossesInPlace returns the losses and states of rows of logits and replaces the logits by their gradient
+// for a cotangent of 1. Nodes that read the gradient must run after the results. If the slice lacks classes,
+// otherStates holds the states of these classes, which the results include.
+func crossEntropyLossesInPlace(
+	on target, logits, classes, otherStates *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+) []*mlxc.Array {
+	launch := lossLaunch(on, lossTuning[on.backend].fwdBwd, logits, classes, cfg)
+	sizes := uint32Args(classes.Dim(0), logits.Dim(-1), slice.first, slice.total)
+	args := slices.Concat([]*mlxc.Array{logits, classes, otherStates}, sizes, cfg.options(), []*mlxc.Array{logits})
+	return on.launch(crossEntropyIntoKernels.kernel("cross_entropy_fwd_bwd_into"), launch, args...)
 }
 
 // crossEntropyMerge returns the losses and states of rows from the states of all slices of the classes, of shape
@@ -241,7 +264,7 @@ func crossEntropyGradientInto(
 	launch.Outputs = []mlxc.Output{{Shape: []int{1}, DType: mlxc.Uint32}}
 	launch.Undefined = []string{"written"}
 	args = append(args, destination)
-	return on.launch(crossEntropyKernels.kernel("cross_entropy_backward_into"), launch, args...)[0]
+	return on.launch(crossEntropyIntoKernels.kernel("cross_entropy_backward_into"), launch, args...)[0]
 }
 
 // gradientLaunch returns what both backward kernels share: the launch without outputs, and the first inputs.

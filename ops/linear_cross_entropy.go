@@ -24,20 +24,22 @@ import (
 // The products are those of [MatMul]. Logits, dlogits and products are rounded to hidden's dtype. dhidden is
 // accumulated in the order of the slices: in float32, except for the two slices of a CUDA device.
 //
-// In float16, cotangents and, if needed, hidden are scaled by powers of two before the products and the gradients are
-// scaled back afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before
-// a mean is taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish, for example where the
-// magnitude of a logit exceeds 9 times the soft cap.
+// In float16, cotangents and, if needed, hidden are scaled before the products and the gradients are scaled back
+// afterwards. This keeps small elements of dlogits from vanishing and sums over rows from overflowing before a mean is
+// taken. Elements of dlogits below 6e-8 times the row's cotangent still vanish, for example where the magnitude of a
+// logit exceeds 9 times the soft cap.
 //
 // While a gradient is being taken (see [mlxc.Differentiating]), the logits of the first slices are kept for it. A slice
 // whose logits are kept takes three matrix products for the loss and the gradients. The logits of any other slice are
 // computed twice, which makes four products. If the differentiated function captures hidden or weight instead of taking
 // it as an argument (see [mlxc.Array.IsTraced]), that gradient is not computed.
 //
-// On CUDA devices with MLX 0.32.4, products write to memory that exists, and dlogits replace the logits that are kept.
-// If all logits take at most 512 MiB, they are one slice. Otherwise a small second slice, whose logits are computed
-// twice, makes room for a copy of hidden and small arrays. In addition to arguments and gradients, arrays of the size
-// of all logits are in memory, half of the memory that MLX's gradient takes. Without a gradient, there is one slice of
+// On CUDA devices with MLX 0.32.4, products write to memory that exists, and no logits are computed twice. If the losses
+// are reduced, one kernel computes them and replaces the logits by dlogits for a cotangent of 1, so the forward pass does
+// most of the work of a gradient. Otherwise dlogits replace the logits in the backward pass. If all logits take at most
+// 512 MiB, they are one slice. Otherwise the memory that dweight will take holds the logits of a small second slice,
+// which makes room for a copy of hidden and small arrays. In addition to arguments and gradients, arrays of the size of
+// all logits are in memory, half of the memory that MLX's gradient takes. Without a gradient, there is one slice of
 // logits, of 128 MiB or a twelfth of all logits.
 //
 // On other devices, the logits of a slice take at most 64 MiB (128 MiB on CUDA), but a slice may always have 4096
@@ -99,7 +101,11 @@ func linearCrossEntropy(
 ) *mlxc.Array {
 	cfg = cfg.clone()
 	needsGrad := [...]bool{hidden.IsTraced(), weight.IsTraced()}
-	if !needsGrad[1] && !inPlace {
+	switch {
+	case needsGrad[1]:
+	case inPlace:
+		plan.slice = weight.Dim(0) // the second slice would take memory of dweight
+	default:
 		plan.kept = plan.keptWithoutWeight(weight.Dim(0))
 	}
 	newLoss := func(args []*mlxc.Array) linearLoss {
@@ -221,15 +227,13 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
 	scaled := scaling{hidden: hidden}
 	switch {
+	case l.inPlace && uniform:
+		scaled.inPlace, scaled.dweight = cotangents, cotangents
+		scaled.cotangents = mlxc.Ones(mlxc.Float32, rows)
 	case dtype != mlxc.Float16:
 		scaled.cotangents = perRow(cotangents)
-	case l.inPlace && uniform:
-		// The products in place are scaled before they are rounded, so sums over rows do not overflow.
-		scaled.dweight = powerOfTwo(cotangents)
-		scaled.inPlace = scaled.dweight
-		scaled.cotangents = perRow(cotangents.Div(scaled.dweight))
 	default:
-		scaled = scaledForFloat16(perRow(cotangents), hidden)
+		scaled = l.scaledForFloat16(perRow(cotangents), hidden)
 	}
 	kept := outputs[2:]
 	if mlxc.Differentiating() && !l.inPlace {
@@ -246,7 +250,10 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	if dweight == nil {
 		dweight = zerosLike(l.weight)[0]
 	}
-	return scaled.dhidden(dhidden).AsType(dtype), dweight
+	if scaled.rows != nil {
+		dhidden = l.scaleRows(dhidden, scaled.rows)
+	}
+	return dhidden.AsType(dtype), dweight
 }
 
 // gradients returns the sums of the products that compute dhidden, and dweight; nil for a gradient that is not needed.
@@ -293,17 +300,17 @@ func (l linearLoss) gradients(
 type scaling struct {
 	cotangents *mlxc.Array // [rows]
 	hidden     *mlxc.Array // [rows, H], operand of dweight
-	inPlace    *mlxc.Array // float32 scalar, factor of dhidden's products in place
-	rows       *mlxc.Array // [rows, 1], float32, factors of the rows of dhidden
+	inPlace    *mlxc.Array // float32 scalar, factor of dhidden's products in place; dweight is then the same
+	rows       *mlxc.Array // [rows], float32, factors of the rows of dhidden
 	dweight    *mlxc.Array // float32 scalar, factor of dweight
 }
 
-// dhidden undoes the scaling of the products for dhidden.
-func (s scaling) dhidden(products *mlxc.Array) *mlxc.Array {
-	if s.rows == nil {
-		return products
+// scaleRows returns the rows of a matrix times float32 factors [rows].
+func (l linearLoss) scaleRows(a, factors *mlxc.Array) *mlxc.Array {
+	if l.inPlace {
+		return productsInPlace().ScaleRows(a, factors)
 	}
-	return products.AsType(mlxc.Float32).Mul(s.rows)
+	return a.AsType(mlxc.Float32).Mul(factors.ExpandDims(-1))
 }
 
 // scaledForFloat16 keeps small elements of dlogits from vanishing and sums over rows from overflowing. It scales by
@@ -313,16 +320,15 @@ func (s scaling) dhidden(products *mlxc.Array) *mlxc.Array {
 // by p afterwards. For dweight, the row of hidden is multiplied by p/q, with one power of two q for all rows, and
 // dweight by q afterwards. q is chosen for the worst case: if all elements of hidden were as large as the largest,
 // their sum over the rows would be a quarter of float16's largest number.
-func scaledForFloat16(cotangents, hidden *mlxc.Array) scaling {
+func (l linearLoss) scaledForFloat16(cotangents, hidden *mlxc.Array) scaling {
 	rowScale := powerOfTwo(cotangents)
-	rowScales := rowScale.ExpandDims(-1)
 	sumScale := math.Ldexp(1, bits.Len(uint(hidden.Dim(0)))-12)
 	largest := powerOfTwo(hidden.Abs().Max().AsType(mlxc.Float32))
 	scale := rowScale.Max().Mul(largest).MulScalar(sumScale).Clip(0x1p-24, 0x1p15) // float16's powers of two
 	return scaling{
 		cotangents: cotangents.Div(rowScale),
-		hidden:     hidden.AsType(mlxc.Float32).Mul(rowScales.Div(scale)).AsType(mlxc.Float16),
-		rows:       rowScales,
+		hidden:     l.scaleRows(hidden, rowScale.Div(scale)).AsType(mlxc.Float16),
+		rows:       rowScale,
 		dweight:    scale,
 	}
 }

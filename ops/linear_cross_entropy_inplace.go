@@ -7,10 +7,10 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A cudaLoss is a linearLoss whose matrix products write to memory that exists. One matrix holds the logits of all
-// slices in turn. The forward pass computes the first slice last. The backward pass begins with these logits and
-// overwrites them by dlogits; the logits of other slices are computed again. All products use one workspace, so they
-// run one after the other, and the host need not wait between slices to bound the memory.
+// A cudaLoss is a linearLoss whose matrix products write to memory that exists. All products use one workspace, so they
+// run one after the other, and the host need not wait between slices to bound the memory. While a gradient is being
+// taken, there are at most two slices, whose logits are kept and overwritten by dlogits. The logits of the second slice
+// lie in the memory of dweight, in rows of the first slice, so the backward pass begins with the second.
 type cudaLoss struct {
 	linearLoss
 	products  products.Functions[*mlxc.Array, mlxc.DType]
@@ -30,81 +30,127 @@ func productsInPlace() products.Functions[*mlxc.Array, mlxc.DType] {
 	return products.Use[*mlxc.Array, mlxc.DType]()
 }
 
-// logitsInto computes the logits of a slice in the memory of the first array, which has at least as many columns.
-// `after` lists arrays whose nodes read that memory before.
-func (l cudaLoss) logitsInto(memory, hidden, weight *mlxc.Array, after ...*mlxc.Array) *mlxc.Array {
+// logitsInto returns the memory with the logits of a slice at its beginning. `after` lists arrays whose nodes read that
+// memory before.
+func (l cudaLoss) logitsInto(memory *mlxc.Array, s weightSlice, after ...*mlxc.Array) *mlxc.Array {
 	return l.products.Into(products.Product[*mlxc.Array]{
-		A: hidden, B: weight, TransposedB: true, Workspace: l.workspace, After: after,
-		Destination: columnsOf(memory, weight.Dim(0)),
+		A: l.hidden, B: s.weight, TransposedB: true, Workspace: l.workspace, After: after, Destination: memory,
 	})
 }
 
-// columnsOf returns a matrix of n columns in the memory of a matrix with as many rows and at least n columns.
-func columnsOf(memory *mlxc.Array, n int) *mlxc.Array {
-	rows, width := memory.Dim(0), memory.Dim(1)
-	if n == width {
-		return memory
-	}
-	used := ceilDiv(rows*n, width) // all rows may have more elements than an axis can have
-	return memory.Slice([]int{0, 0}, []int{used, width}, nil).Reshape(used*width).
-		Slice([]int{0}, []int{rows * n}, nil).Reshape(rows, n)
+// logitsOf returns the logits of a slice, which begin the memory. They have less than 2³¹ elements or are all of it.
+func (l cudaLoss) logitsOf(memory *mlxc.Array, s weightSlice) *mlxc.Array {
+	return matrixAtBeginning(memory, l.classes.Dim(0), s.weight.Dim(0))
 }
 
-// sliceStates is linearLoss.sliceStates. It begins with the last slice, so that the logits of the first remain.
-func (l cudaLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array) {
-	rows, classes := l.classes.Dim(0), l.weight.Dim(0)
-	if !keep {
-		l.plan.slice = min(l.plan.slice, lossSlice(rows, classes, l.weight.DType()))
+// matrixAtBeginning returns the matrix of a shape whose elements are the first of another matrix.
+func matrixAtBeginning(memory *mlxc.Array, rows, columns int) *mlxc.Array {
+	width := memory.Dim(1)
+	if memory.Err() != nil || rows == memory.Dim(0) && columns == width {
+		return memory
 	}
-	memory := l.products.Undefined(l.weight.DType(), rows, l.plan.slice)
-	for _, s := range slices.Backward(l.classSlices()) {
-		kept = []*mlxc.Array{l.logitsInto(memory, l.hidden, s.weight, results...)}
-		results = crossEntropyLosses(l.on, kept[0], l.classes, nil, classSlice{s.begin, classes}, l.cfg)
+	used := ceilDiv(rows*columns, width) // all rows may have more elements than an axis can have
+	return memory.Slice([]int{0, 0}, []int{used, width}, nil).Reshape(used*width).
+		Slice([]int{0}, []int{rows * columns}, nil).Reshape(rows, columns)
+}
+
+// keptLogits returns arrays that begin with the logits of the slices. The second has the shape of weight.
+func (l cudaLoss) keptLogits() []*mlxc.Array {
+	shapes := [][]int{{l.classes.Dim(0), l.plan.slice}, l.weight.Shape()}
+	all := l.classSlices()
+	kept := make([]*mlxc.Array, len(all))
+	for i, s := range slices.Backward(all) {
+		kept[i] = l.logitsInto(l.products.Undefined(l.weight.DType(), shapes[i]...), s)
+	}
+	return kept
+}
+
+// reduced reports whether all losses have the same cotangent. The products for the gradients are then multiplied by it.
+func (l cudaLoss) reduced() bool { return l.cfg.Reduction != ReductionNone }
+
+// sliceStates is linearLoss.sliceStates.
+func (l cudaLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array) {
+	if keep {
+		kept = l.keptLogits()
+		results, states = l.keptStates(kept)
+		return results, states, kept
+	}
+	rows, classes, dtype := l.classes.Dim(0), l.weight.Dim(0), l.weight.DType()
+	l.plan.slice = min(l.plan.slice, lossSlice(rows, classes, dtype))
+	memory := l.products.Undefined(dtype, rows, l.plan.slice)
+	for _, s := range l.classSlices() {
+		memory = l.logitsInto(memory, s, results...)
+		results = crossEntropyLosses(l.on, l.logitsOf(memory, s), l.classes, nil, classSlice{s.begin, classes}, l.cfg)
 		states = append(states, results[1])
 	}
-	if !keep {
-		kept = nil
+	return results, states, nil
+}
+
+// keptStates returns the losses and states of the first slice, and the states of all slices. If the losses are reduced,
+// it replaces the logits of the first slice by dlogits, for cotangents of 1, and its only states are those of all
+// classes.
+func (l cudaLoss) keptStates(kept []*mlxc.Array) (results, states []*mlxc.Array) {
+	others := mlxc.Zeros(mlxc.Float32, 1)
+	for i, s := range slices.Backward(l.classSlices()) {
+		logits, slice := l.logitsOf(kept[i], s), classSlice{s.begin, l.weight.Dim(0)}
+		if i == 0 && l.reduced() {
+			results = crossEntropyLossesInPlace(l.on, logits, l.classes, others, slice, l.cfg)
+			return results, results[1:]
+		}
+		results = crossEntropyLosses(l.on, logits, l.classes, nil, slice, l.cfg)
+		others = results[1]
+		states = append(states, others)
 	}
-	return results, states, kept
+	return results, states
+}
+
+// dlogits returns an array that begins with dlogits of slice i, and an array after whose node they are there.
+func (l cudaLoss) dlogits(i int, kept []*mlxc.Array, states, cotangents *mlxc.Array) (memory, written *mlxc.Array) {
+	if i == 0 && l.reduced() {
+		return kept[i], states
+	}
+	s := l.classSlices()[i]
+	logits, memory := l.products.Reuse(kept[i])
+	written = crossEntropyGradientInto(l.on, l.logitsOf(memory, s), l.logitsOf(logits, s), l.classes, states, cotangents,
+		classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
+	return memory, written
 }
 
 // gradients is linearLoss.gradients.
 func (l cudaLoss) gradients(
-	hidden, states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
+	_, states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
 ) (dhidden, dweight *mlxc.Array) {
-	dtype := l.weight.DType()
-	hidden, scaled.hidden = hidden.Contiguous(), scaled.hidden.Contiguous()
-	if l.needsGrad[0] {
-		dhidden = l.products.Undefined(dtype, l.hidden.Shape()...)
-	}
-	if l.needsGrad[1] {
-		dweight = l.products.Undefined(dtype, l.weight.Shape()...)
-	}
-	var logits, memory *mlxc.Array
-	if len(kept) > 0 {
-		logits, memory = l.products.Reuse(kept[0])
-	} else {
-		memory = l.products.Undefined(dtype, l.classes.Dim(0), l.plan.slice)
-	}
-	var last []*mlxc.Array
-	for i, s := range l.classSlices() {
-		dlogits := columnsOf(memory, s.weight.Dim(0))
-		if i > 0 || logits == nil {
-			dlogits = l.logitsInto(memory, hidden, s.weight, last...)
-			logits = dlogits
+	if len(kept) == 0 {
+		kept = l.keptLogits()
+		if l.reduced() {
+			_, all := l.keptStates(kept)
+			states = all[0]
 		}
-		written := crossEntropyGradientInto(
-			l.on, dlogits, logits, l.classes, states, scaled.cotangents, classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
-		p := products.Product[*mlxc.Array]{A: dlogits, Workspace: l.workspace, After: []*mlxc.Array{written}}
+	}
+	dtype, hidden := l.weight.DType(), scaled.hidden.Contiguous()
+	var last []*mlxc.Array // products of the previous slice
+	for i, s := range slices.Backward(l.classSlices()) {
+		memory, written := l.dlogits(i, kept, states, scaled.cotangents)
+		p := products.Product[*mlxc.Array]{
+			A: l.logitsOf(memory, s), Workspace: l.workspace, After: append(last, written),
+		}
 		last = nil
 		if l.needsGrad[0] {
-			p.B, p.Destination, p.Accumulate, p.Factor = s.weight, dhidden, i > 0, scaled.inPlace
+			p.B, p.Destination, p.Accumulate, p.Factor = s.weight, dhidden, dhidden != nil, scaled.inPlace
+			if dhidden == nil {
+				p.Destination = l.products.Undefined(dtype, l.hidden.Shape()...)
+			}
 			dhidden = l.products.Into(p)
 			last = append(last, dhidden)
 		}
 		if l.needsGrad[1] {
-			p.B, p.Destination, p.Accumulate, p.Factor = scaled.hidden, dweight, false, scaled.dweight
-			p.TransposedA, p.Row = true, s.begin
+			if i > 0 {
+				dweight = memory
+			} else if dweight == nil {
+				dweight = l.products.Undefined(dtype, l.weight.Shape()...)
+			}
+			p.B, p.Destination, p.Accumulate, p.Factor = hidden, dweight, false, scaled.dweight
+			p.TransposedA, p.Begin = true, s.begin*l.weight.Dim(1)
 			dweight = l.products.Into(p)
 			last = append(last, dweight)
 		}

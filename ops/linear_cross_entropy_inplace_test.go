@@ -23,6 +23,9 @@ func requireProductsInPlace(t *testing.T) {
 // An inPlaceCase is a linear cross-entropy with products in place, and its gradients as MLX computes them.
 type inPlaceCase struct {
 	loss    mlxc.Func // of hidden and weight
+	cfg     CrossEntropyConfig
+	slice   int
+	targets *mlxc.Array
 	primals arrays
 	dloss   arrays
 	want    arrays // loss, dhidden, dweight
@@ -41,6 +44,9 @@ func newInPlaceCase(t *testing.T, dtype mlxc.DType, cfg CrossEntropyConfig, slic
 		loss: linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
 			return linearCrossEntropy(hidden, weight, targets, cfg, classPlan{slice, 1}, true)
 		}),
+		cfg:     cfg,
+		slice:   slice,
+		targets: targets,
 		primals: arrays{hidden.Transpose(), weight.Transpose()},
 		dloss:   arrays{dloss},
 	}
@@ -73,13 +79,13 @@ func (c inPlaceCase) requireWant(t *testing.T, got arrays) {
 // Products that write to memory that exists give the same results for any number of slices, and also if the gradients
 // are evaluated one after the other.
 func TestLinearCrossEntropyInPlace(t *testing.T) {
-	requireProductsInPlace(t)
+	useProductsInPlace(t)
 	zero := 0
 	for _, dtype := range gradientDTypes {
 		for _, cfg := range []CrossEntropyConfig{
-			{SoftCap: 2, ZLoss: 0.01}, {Reduction: ReductionNone, LabelSmoothing: 0.1, IgnoreIndex: &zero},
+			{SoftCap: 2, ZLoss: 0.01}, {Reduction: ReductionSum}, {Reduction: ReductionNone, LabelSmoothing: 0.1, IgnoreIndex: &zero},
 		} {
-			for _, slice := range []int{1, 50, 65, 100, 130} {
+			for _, slice := range []int{83, 100, 130} {
 				t.Run(fmt.Sprint(dtype, cfg.Reduction, slice), func(t *testing.T) {
 					c := newInPlaceCase(t, dtype, cfg, slice)
 					for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
@@ -98,10 +104,30 @@ func TestLinearCrossEntropyInPlace(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlace)
 
+// A backward pass computes the logits if the forward pass kept none.
+func TestLinearCrossEntropyInPlaceKeepsNone(t *testing.T) {
+	useProductsInPlace(t)
+	for _, reduction := range []Reduction{ReductionMean, ReductionNone} {
+		for _, slice := range []int{100, 130} {
+			c := newInPlaceCase(t, mlxc.BFloat16, CrossEntropyConfig{Reduction: reduction}, slice)
+			loss := linearLoss{
+				on: currentTarget(), cfg: c.cfg, plan: classPlan{c.slice, 1}, inPlace: true, needsGrad: [2]bool{true, true},
+				hidden: c.primals[0], weight: c.primals[1], classes: c.cfg.classes(c.targets, c.primals[1].Dim(0)),
+			}
+			outputs := loss.forward(c.targets, false)
+			require.Len(t, outputs, 2)
+			dhidden, dweight := loss.backward(c.dloss[0], outputs)
+			c.requireWant(t, arrays{outputs[0], dhidden, dweight})
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceKeepsNone)
+
 // A backward pass overwrites the logits that the forward pass has kept. Other backward passes of the same forward pass
 // nevertheless give the right gradients, in every order of evaluation.
 func TestLinearCrossEntropyTwoBackwardPasses(t *testing.T) {
-	requireProductsInPlace(t)
+	useProductsInPlace(t)
 	for _, dtype := range gradientDTypes {
 		for _, slice := range []int{100, 130} {
 			c := newInPlaceCase(t, dtype, CrossEntropyConfig{}, slice)
@@ -157,7 +183,7 @@ var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceSecondDerivative)
 
 // The calls of a compiled function, of a checkpoint and of a recipe share nodes' primitives, and no logits.
 func TestLinearCrossEntropyInPlaceUnderTransforms(t *testing.T) {
-	requireProductsInPlace(t)
+	useProductsInPlace(t)
 	for _, slice := range []int{100, 130} {
 		c := newInPlaceCase(t, mlxc.Float16, CrossEntropyConfig{}, slice)
 		direct := func(t *testing.T) arrays { return c.gradients(t, c.loss) }
@@ -228,15 +254,21 @@ func TestLinearCrossEntropyInPlaceMemory(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceMemory)
 
-// A matrix in the memory of another begins with the same elements. The other may have more elements than fit in an axis.
-func TestColumnsOf(t *testing.T) {
+// The memory may have more rows than the matrix, or fewer, and more elements than fit in an axis.
+func TestMatrixAtBeginning(t *testing.T) {
 	memory := mlxc.Arange(mlxc.Float32, 0, 15, 1).Reshape(3, 5)
-	for n := 1; n <= 5; n++ {
-		require.Equal(t, mlxtest.Floats(t, memory)[:3*n], mlxtest.Floats(t, columnsOf(memory, n)))
+	for rows := 1; rows <= 6; rows++ {
+		for columns := 1; rows*columns <= 15; columns++ {
+			matrix := matrixAtBeginning(memory, rows, columns)
+			require.Equal(t, []int{rows, columns}, matrix.Shape())
+			require.Equal(t, mlxtest.Floats(t, memory)[:rows*columns], mlxtest.Floats(t, matrix))
+		}
 	}
-	large := columnsOf(mlxc.Zeros(mlxc.Float16, 1<<15, 128256), 5120)
-	require.NoError(t, large.Err())
-	require.Equal(t, []int{1 << 15, 5120}, large.Shape())
+	for _, c := range [][4]int{{1 << 15, 128256, 1 << 15, 5120}, {1 << 20, 4096, 1 << 15, 128256 - 65536}} {
+		large := matrixAtBeginning(mlxc.Zeros(mlxc.Float16, c[0], c[1]), c[2], c[3])
+		require.NoError(t, large.Err())
+		require.Equal(t, c[2:], large.Shape())
+	}
 }
 
 // All logits and the second slice's memory fit in half of the memory that MLX's gradient takes.
@@ -250,11 +282,56 @@ func TestNewInPlacePlan(t *testing.T) {
 		{4096, 128256, 4096, mlxc.BFloat16, 128256 - 5120},
 		{4096, 128256, 4096, mlxc.Float32, 128256 - 5120},
 		{16384, 128256, 2048, mlxc.Float16, 128256 - 3072},
-		{1 << 20, 4096, 8192, mlxc.Float32, 2048}, // hidden is larger than the logits
+		{1 << 20, 4096, 8192, mlxc.Float32, 4065},                // hidden is larger than the logits
+		{1 << 17, 1 << 18, 1 << 14, mlxc.Float16, 1<<18 - 16383}, // a larger second slice would have 2³¹ elements
 		{8192, 1, 8, mlxc.Float32, 1},
 		{1 << 29, 1, 8, mlxc.Float32, 1},
 	} {
 		plan := newInPlacePlan(c.rows, c.classes, c.width, c.dtype)
 		require.Equal(t, classPlan{slice: c.want, kept: 1}, plan, "%+v", c)
+		memory := mlxc.Zeros(c.dtype, c.classes, c.width) // of dweight
+		if second := c.classes - plan.slice; second > 0 {
+			require.LessOrEqual(t, c.rows*second, plan.slice*c.width, "%+v", c)
+			require.NoError(t, matrixAtBeginning(memory, c.rows, second).Err(), "%+v", c)
+		}
+		slice := min(plan.slice, lossSlice(c.rows, c.classes, c.dtype)) // without a gradient
+		if last := c.classes % slice; last > 0 {
+			require.NoError(t, matrixAtBeginning(mlxc.Zeros(c.dtype, c.rows, slice), c.rows, last).Err(), "%+v", c)
+		}
 	}
 }
+
+// The kernel that replaces logits by their gradient computes the same losses, states and gradients as the others, for
+// all classes and for a slice.
+func TestCrossEntropyLossesInPlace(t *testing.T) {
+	const rows, classes = 37, 2051
+	targets, ones, on := someTargets(rows, classes), mlxc.Ones(mlxc.Float32, rows), currentTarget()
+	for _, dtype := range gradientDTypes {
+		for _, cfg := range []CrossEntropyConfig{{}, {SoftCap: 2, ZLoss: 0.01, LabelSmoothing: 0.1}} {
+			for _, end := range []int{classes, 1024, 1} {
+				t.Run(fmt.Sprint(dtype, cfg, end), func(t *testing.T) {
+					logits := normal(1, dtype, rows, classes)
+					want := crossEntropyLosses(on, logits, targets, nil, allClasses(logits), cfg)
+					gradient := crossEntropyGradient(on, logits, targets, want[1], ones, allClasses(logits), cfg)
+					columns := func(a *mlxc.Array, begin, end int) *mlxc.Array {
+						return a.Slice([]int{0, begin}, []int{rows, end}, nil).Contiguous()
+					}
+					memory, others := columns(logits, 0, end), mlxc.Zeros(mlxc.Float32, 1)
+					if end < classes {
+						rest := columns(logits, end, classes)
+						others = crossEntropyLosses(on, rest, targets, nil, classSlice{end, classes}, cfg)[1]
+					}
+					memory = memory.Add(zerosLike(memory)[0]) // memory of its own
+					require.NoError(t, mlxc.Eval(memory, want[0], want[1], gradient))
+					got := crossEntropyLossesInPlace(on, memory, targets, others, classSlice{0, classes}, cfg)
+					require.NoError(t, mlxc.Eval(got...))
+					closeTo(t, want[0], got[0])
+					closeTo(t, want[1], got[1])
+					closeTo(t, columns(gradient, 0, end), memory)
+				})
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestCrossEntropyLossesInPlace)

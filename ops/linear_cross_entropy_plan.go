@@ -1,6 +1,10 @@
 package ops
 
-import "github.com/mlxgrad/mlxgrad/mlxc"
+import (
+	"math"
+
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
 
 // A classPlan divides the classes of LinearCrossEntropy into slices.
 type classPlan struct {
@@ -50,22 +54,25 @@ func (p classPlan) keptWithoutWeight(classes int) int {
 	return 0
 }
 
-// newInPlacePlan returns the plan of a cudaLoss. Small logits are all kept. Otherwise the other arrays must also fit in
+// newInPlacePlan returns the plan of a cudaLoss. Small logits are one slice. Otherwise the other arrays must also fit in
 // the memory of all logits, half of the memory that MLX's gradient takes: the workspace, the states of the rows and a
-// copy of hidden. A second slice has as many classes as these arrays need. Matrix products are fastest if slices are
-// multiples of 1024 classes.
+// copy of hidden. A second slice, whose logits take memory of dweight, has as many classes as these arrays need. Matrix
+// products are fastest if slices are multiples of 1024 classes.
 func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {
 	column := rows * dtype.Size()
 	if classes*column <= 512<<20 {
 		return classPlan{slice: classes, kept: 1}
 	}
 	others := productWorkspace + rows*(width*dtype.Size()+128)
-	second := ceilDiv(others, column*1024) * 1024
-	return classPlan{slice: max(classes-second, ceilDiv(classes, 2)), kept: 1}
+	// matrixAtBeginning is limited to 2³¹ elements.
+	second := min(ceilDiv(others, column*1024)*1024, (math.MaxInt32-width)/rows)
+	// rows·second elements must fit in the first slice's rows of dweight.
+	return classPlan{slice: max(classes-second, ceilDiv(classes*rows, rows+width)), kept: 1}
 }
 
-// lossSlice returns the number of classes in a slice if a cudaLoss keeps no logits.
+// lossSlice returns the number of classes in a slice if a cudaLoss keeps no logits. matrixAtBeginning limits it.
 func lossSlice(rows, classes int, dtype mlxc.DType) int {
 	column := rows * dtype.Size()
-	return max(max(128<<20, classes*column/12)/column/minSliceClasses, 1) * minSliceClasses
+	slice := max(max(128<<20, classes*column/12)/column/minSliceClasses, 1) * minSliceClasses
+	return min(slice, math.MaxInt32/rows)
 }

@@ -146,16 +146,21 @@ type original struct {
 // headerTrials names the shader files in whose launches the mutants of a header are tried. They call every function
 // of the header. Mutants of any other header are tried in every file that includes it.
 var headerTrials = map[string][]string{
-	"rows.h": {
-		"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal",
-		"transpose_2d.metal",
-	},
+	"reductions.h":     rowFiles,
+	"rows.h":           rowFiles,
+	"vectors.h":        rowFiles,
+	"cross_entropy.h":  {"cross_entropy.metal"},
 	"soft_cap.h":       {"cross_entropy.metal"},
 	"tiles.h":          attentionFiles,
 	"tile_simdgroup.h": attentionFiles,
 	"tile_columns.h":   attentionFiles,
 	"tile_thread.h":    attentionFiles,
 	"packed_product.h": append([]string{"matrix_product.metal"}, attentionFiles...),
+}
+
+// rowFiles call all functions of the headers for rows.
+var rowFiles = []string{
+	"softmax_backward.metal", "column_sum.metal", "rms_norm_residual.metal", "rms_norm_backward.metal", "transpose_2d.metal",
 }
 
 // attentionFiles call all functions of the headers for tiles.

@@ -33,6 +33,7 @@ type rowGeometry struct {
 	vecUnaligned  int        // elements per vector of unaligned rows
 	heldDType     mlxc.DType // of elements in registers before their use
 	prefetch      bool       // load a row before the sums of the previous one
+	rowsPerGroup  int        // that a threadgroup processes at a time
 }
 
 // rowGeometryFor returns the geometry for rows of a width and dtype. vecsPerThread does not depend on the number of
@@ -41,7 +42,7 @@ func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) row
 	t := rowTuning[backend]
 	// GPUs hold elements in the storage dtype, because a conversion would wait for the load. In unaligned rows,
 	// neighboring threads load neighboring elements.
-	g := rowGeometry{heldDType: dtype, vecUnaligned: 1, vec: t.vecBytes / dtype.Size()}
+	g := rowGeometry{heldDType: dtype, vecUnaligned: 1, vec: t.vecBytes / dtype.Size(), rowsPerGroup: 1}
 	if backend == mlxc.BackendCPU {
 		g.heldDType = mlxc.Float32 // converted once
 		g.vec = t.vecBytes / g.heldDType.Size()
@@ -73,15 +74,19 @@ func independentRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width 
 // Backends without an entry use rowTuning.
 var accumulatingTuning = map[mlxc.Backend]struct {
 	cores             int
-	threadsPerCore    int // resident; also the largest threadgroup
-	elementsPerThread int // of a row, held in registers
-	bytesInFlight     int // of x and dy per thread; rows with fewer bytes are prefetched
-	minRows           int // rows per threadgroup
+	elementsPerCore   int // of resident rows, held in registers
+	elementsPerThread int // of a row; twice as many if a simdgroup then holds the row
+	bytesInFlight     int // of x and dy per core; rows with fewer bytes are prefetched
+	minRows           int // rows per threadgroup, unless rowsPerGroup is larger
+	rowsPerGroup      int // that a threadgroup processes at a time if a simdgroup holds a row
 }{
-	// H200: one wave of 512 threads with 128 registers on each of 132 multiprocessors; more threadgroups would write
-	// more partial sums. 64 KiB in flight per multiprocessor, one row in float32 or two in half precision, hide the
-	// latency of memory during the sums of a row. The partial sums stay in the 50 MB L2 cache.
-	mlxc.BackendCUDA: {cores: 132, threadsPerCore: 512, elementsPerThread: 16, bytesInFlight: 128, minRows: 4},
+	// H200: one wave on 132 multiprocessors, of 512 threads with 128 registers each, or of 256 threads with 255 registers
+	// for rows of 513 to 1024 elements. Simdgroups that hold a row have no barrier. More threadgroups would write more
+	// partial sums. 64 KiB in flight per multiprocessor, one row per thread in float32 or two in half precision, hide the
+	// latency of memory during the sums of a row.
+	mlxc.BackendCUDA: {
+		cores: 132, elementsPerCore: 8192, elementsPerThread: 16, bytesInFlight: 64 << 10, minRows: 4, rowsPerGroup: 8,
+	},
 }
 
 // accumulatingRowGeometry returns the geometry for a kernel whose threadgroups accumulate sums over their rows in
@@ -92,12 +97,21 @@ func accumulatingRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width
 	if !ok {
 		return g
 	}
-	g.threads = min(wholeSimdgroups(width, t.elementsPerThread), t.threadsPerCore)
-	g.groupsPerCore = t.threadsPerCore / g.threads
-	g.vecsPerThread = t.elementsPerThread / g.vec
-	g.prefetch = 2*t.elementsPerThread*dtype.Size() < t.bytesInFlight
-	g.blocks = ceilDiv(width, g.threads*t.elementsPerThread)
-	g.groups = min(max(rows/t.minRows, 1), t.cores*g.groupsPerCore)
+	elements := t.elementsPerThread
+	if width > 32*elements && width <= 32*2*elements {
+		elements *= 2
+	}
+	threadsPerCore := t.elementsPerCore / elements
+	g.threads = min(wholeSimdgroups(width, elements), threadsPerCore)
+	if g.threads == 32 {
+		g.rowsPerGroup = t.rowsPerGroup
+	}
+	g.blocks = ceilDiv(width, g.threads*elements)
+	g.threads *= g.rowsPerGroup
+	g.groupsPerCore = threadsPerCore / g.threads
+	g.vecsPerThread = elements / g.vec
+	g.prefetch = 2*t.elementsPerCore*dtype.Size() < t.bytesInFlight
+	g.groups = min(max(rows/max(t.minRows, g.rowsPerGroup), 1), t.cores*g.groupsPerCore)
 	return g
 }
 

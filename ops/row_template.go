@@ -30,7 +30,8 @@ func (t rowTemplate) fusedArgs(option mlxc.TemplateArg) []mlxc.TemplateArg {
 	return append(t.weightedArgs(option),
 		mlxc.TemplateArg{Name: "HELD_T", Value: t.geometry.heldDType},
 		mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: t.geometry.vecUnaligned},
-		mlxc.TemplateArg{Name: "PREFETCH", Value: t.geometry.prefetch})
+		mlxc.TemplateArg{Name: "PREFETCH", Value: t.geometry.prefetch},
+		mlxc.TemplateArg{Name: "ROWS_PER_GROUP", Value: t.geometry.rowsPerGroup})
 }
 
 // statisticsArgs returns the arguments of the norms' statistics kernels.

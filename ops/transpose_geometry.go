@@ -8,15 +8,17 @@ import (
 // transposeTileTuning holds the tuning of transpose_2d by backend.
 var transposeTileTuning = map[mlxc.Backend]struct {
 	threads   int // per threadgroup
+	rowBytes  int // of a row of a tile, at most
+	maxSide   int // rows and columns of a tile, at most
 	vecBytes  int // of a vector, at most
 	maxGroups int
 }{
-	// A thread copies one element at a time. Vectors are not faster, because they have to be assembled first. 64 groups
-	// balance the load of a few cores.
-	mlxc.BackendCPU: {threads: 1, vecBytes: 1, maxGroups: 64},
-	// One group per tile, up to the limits of a grid.
-	mlxc.BackendMetal: {threads: 256, vecBytes: 16, maxGroups: 1 << 22},
-	mlxc.BackendCUDA:  {threads: 256, vecBytes: 16, maxGroups: 1 << 22},
+	// A thread copies one element at a time. Vectors are not faster, because they have to be assembled first. The cache
+	// lines of a tile in both matrices stay in a cache of 32 KiB. 64 groups balance the load of a few cores.
+	mlxc.BackendCPU: {threads: 1, rowBytes: 128, maxSide: 32, vecBytes: 1, maxGroups: 64},
+	// One group per tile, up to the limits of a grid. A row is one cache line, or two if threadgroup memory suffices.
+	mlxc.BackendMetal: {threads: 256, rowBytes: 128, maxSide: 64, vecBytes: 16, maxGroups: 1 << 22},
+	mlxc.BackendCUDA:  {threads: 256, rowBytes: 256, maxSide: 64, vecBytes: 16, maxGroups: 1 << 22},
 }
 
 // transposeTiles is the launch geometry of transpose_2d.
@@ -30,10 +32,7 @@ type transposeTiles struct {
 // transposeTilesFor returns the geometry of transpose_2d for matrices of rows × columns elements.
 func transposeTilesFor(backend mlxc.Backend, dtype mlxc.DType, matrices, rows, columns int) transposeTiles {
 	t := transposeTileTuning[backend]
-	side := 32 // the cache lines of both matrices stay in a cache of 32 KiB
-	if backend != mlxc.BackendCPU {
-		side = 128 / dtype.Size() // a row is a cache line
-	}
+	side := min(t.rowBytes/dtype.Size(), t.maxSide)
 	vecFor := func(n int) int {
 		n |= max(t.vecBytes/dtype.Size(), 1)
 		return n & -n // the largest power of two that divides both numbers
@@ -49,13 +48,14 @@ var transposeBlockTuning = map[mlxc.Backend]struct {
 	threads      int // per threadgroup
 	blocksPerRow int // blocks of a threadgroup along a row of x
 	vecBytes     int // of a row of a block
+	minSide      int // of a block; tiles are faster than smaller blocks
 	maxGroups    int
 }{
 	// 16 vectors along a row are two cache lines of x; 16 along a column are two cache lines of y. A block in half
 	// precision takes 96 registers including loads in flight, so 512 threads of a multiprocessor load 64 KiB at a
 	// time.
-	mlxc.BackendMetal: {threads: 256, blocksPerRow: 16, vecBytes: 16, maxGroups: 1 << 22},
-	mlxc.BackendCUDA:  {threads: 256, blocksPerRow: 16, vecBytes: 16, maxGroups: 1 << 22},
+	mlxc.BackendMetal: {threads: 256, blocksPerRow: 16, vecBytes: 16, minSide: 4, maxGroups: 1 << 22},
+	mlxc.BackendCUDA:  {threads: 256, blocksPerRow: 16, vecBytes: 16, minSide: 8, maxGroups: 1 << 22},
 }
 
 // transposeBlocks is the launch geometry of transpose_2d_blocks.
@@ -67,7 +67,7 @@ type transposeBlocks struct {
 }
 
 // transposeBlocksFor returns the geometry of transpose_2d_blocks for matrices of rows × columns elements. ok is false
-// if the backend does not use the kernel or the matrices do not consist of whole blocks.
+// if the backend does not use the kernel for the dtype or the matrices do not consist of whole blocks.
 func transposeBlocksFor(
 	backend mlxc.Backend, dtype mlxc.DType, matrices, rows, columns int,
 ) (g transposeBlocks, ok bool) {
@@ -78,7 +78,7 @@ func transposeBlocksFor(
 	g = transposeBlocks{threads: t.threads, blocksPerRow: t.blocksPerRow, side: t.vecBytes / dtype.Size()}
 	height, width := g.threads/g.blocksPerRow*g.side, g.blocksPerRow*g.side // of a threadgroup's elements
 	g.groups = matrixGroups(t.maxGroups, matrices, ceilDiv(rows, height), ceilDiv(columns, width))
-	return g, rows%g.side == 0 && columns%g.side == 0
+	return g, g.side >= t.minSide && rows%g.side == 0 && columns%g.side == 0
 }
 
 // matrixGroups returns the numbers of threadgroups along the axes of a grid for matrices of rows × columns tiles. Their

@@ -62,10 +62,10 @@ Inputs and cotangents are random, contiguous and evaluated in advance; the cotan
 outputs and gradients. A scalar loss computes its gradient in the forward pass, so "backward"
 alone has little to do.
 
-A repetition evaluates up to 64 copies in about 10 ms without waiting between them. The sets of
-inputs together exceed the caches. Other work keeps a GPU busy until the host has submitted all
-copies, so the time is the GPU's own. The files also have the time from the submission to an idle
-device, and the time in which the host builds the graphs.
+A repetition evaluates several copies in about 10 ms without waiting between them: up to 64 on a
+CPU, up to 16 on a GPU. The sets of inputs together exceed the caches. Other work keeps a GPU busy
+until the host has submitted all copies, so the time is the GPU's own. The files also have the time
+from the submission to an idle device, and the time in which the host builds the graphs.
 
 The column "limit" is our time divided by the least time for the same work. On a CPU, two kernels
 measure its rates before the first row, with all threads: the bandwidth of adding arrays in memory

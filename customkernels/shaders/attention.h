@@ -104,7 +104,8 @@ struct AttentionBlock {
   typedef Panel<TILES, T, BLOCK_N, HEAD_DIM / PARTS, HEAD_DIM, HEAD_USES> HeadPanel;
   typedef Panel<TILES, T, BLOCK_N, VALUE_DIM / PARTS, VALUE_DIM, VALUE_USES> ValuePanel;
   typedef StoredStats<T, MASK_T, MASKED> Stored;
-  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS> StatsPanel;
+  typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS | (HEAD_USES & IN_FLIGHT)> StatsPanel;
+  static constexpr constant bool AHEAD = (HEAD_USES & IN_FLIGHT) != 0;
   static constexpr constant bool HOLDS_STATS = TRANSPOSED && LANES == 1;  // of all columns of a tile
 
   // Elements of threadgroup memory. An array must have at least one.
@@ -208,17 +209,6 @@ struct AttentionBlock {
     prefetch_mask(mask, first_column, columns);
   }
 
-  // load_panels loads `count` rows of k and v in place of walk and advance, for a threadgroup of one simdgroup.
-  void load_panels(device const T* k, device const T* v, int count, threadgroup T* k_memory, threadgroup T* v_memory) {
-    acquire(heads, values);
-    heads.init(k_memory, k, count, lane, PANEL_THREADS);
-    values.init(v_memory, v, count, lane, PANEL_THREADS);
-    acquire(heads, values);
-    heads.advance(k, 0, lane, PANEL_THREADS);
-    values.advance(v, 0, lane, PANEL_THREADS);
-    commit(heads, values);
-  }
-
   // walk_stats adds the RowStats of the queries to the iteration, if TRANSPOSED.
   void walk_stats(device const float* of_queries, threadgroup float* memory) {
     next_stats = of_queries + (column_row + first_column) * ROW_STATS_SIZE + Stored::FIRST;
@@ -232,14 +222,16 @@ struct AttentionBlock {
     }
   }
 
-  // advance makes the panels at `column` the current ones, reads the mask there, and prefetches the next panels, which
-  // may be the first of the next head. advance reports whether the tile of scores must be computed. A PAIRED simdgroup
-  // computes every tile, because all simdgroups must reach the barriers in complete.
-  bool advance(int column) {
+  // fetch makes the panels at `column` of head `of_head` the current ones, and prefetches the next panels, which may be
+  // the first of the next head. It returns the number of rows of the next panels and of those after them.
+  int fetch(int column, int of_head) {
     const int left = end_column - column - BLOCK_N;
     const bool is_last = TRANSPOSED && left <= 0;
     const size_t step = is_last ? sizes.queries + first_column - column : BLOCK_N;
-    const int next_rows = !is_last ? left : column_head + 1 < end_head ? end_column - first_column : 0;
+    int next_rows = !is_last ? left : of_head + 1 < end_head ? end_column - first_column : 0;
+    if (AHEAD && TRANSPOSED && of_head >= end_head) {
+      next_rows = 0;
+    }
     next_heads += step * HEAD_DIM;
     next_values += step * VALUE_DIM;
     acquire(heads, values);
@@ -250,6 +242,28 @@ struct AttentionBlock {
       stats.advance(next_stats, next_rows, thread_index, LANES * SIMDGROUPS);
     }
     commit(heads, values);
+    return next_rows;
+  }
+
+  // If AHEAD, fetch_first fetches the first panels, and fetch_next fetches the panels after those at `column` while
+  // products of the current ones are in flight. Otherwise advance fetches.
+  void fetch_first() {
+    if (AHEAD) {
+      fetch(first_column, column_head);
+    }
+  }
+  void fetch_next(int column) {
+    if (AHEAD) {
+      const bool is_last = TRANSPOSED && column + BLOCK_N >= end_column;
+      fetch(is_last ? first_column : column + BLOCK_N, column_head + is_last);
+    }
+  }
+
+  // advance begins the work on the panels at `column`, and reads the mask there. It reports whether the tile of scores
+  // must be computed. A PAIRED simdgroup computes every tile, because all simdgroups must reach the barriers in
+  // complete.
+  bool advance(int column) {
+    const int next_rows = AHEAD ? 0 : fetch(column, column_head);
     const int query = TRANSPOSED ? column : first, key = TRANSPOSED ? first : column;
     // A single warpgroup, or a pair, visits only panels that its rows see.
     bool is_seen =
@@ -259,6 +273,7 @@ struct AttentionBlock {
       mask_tile.load(mask, query, key, band.queries - query, band.keys - key, lane);
       is_seen = !mask_tile.hides_all();
     }
+    const bool is_last = TRANSPOSED && column + BLOCK_N >= end_column;
     prefetch_mask(is_last ? mask_at(column_head + 1) : mask, is_last ? first_column : column + BLOCK_N, next_rows);
     for (int j = 0; HOLDS_STATS && is_seen && j < BLOCK_N; j++) {
       held_stats.set(j, panel_stats(j));
@@ -291,26 +306,12 @@ struct AttentionBlock {
   template <int PENDING, bool IS_FIRST>
   void complete(thread Scores& tile, threadgroup Vec<float, 2>* memory) {
     finish<PENDING>(tile);
-    if (!PAIRED) {
-      return;
-    }
-    if (!IS_FIRST) {
-      threadgroup_barrier(mem_flags::mem_threadgroup);
-    }
-    threadgroup Vec<float, 2>* const own = memory + simdgroup * (BLOCK_M * BLOCK_N / 2) + lane;
-    threadgroup Vec<float, 2>* const other = memory + (simdgroup ^ 1) * (BLOCK_M * BLOCK_N / 2) + lane;
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
-        own[(i * Scores::LANE_COLUMNS + j) / 2 * LANES] = Vec<float, 2>{{tile.get(i, j), tile.get(i, j + 1)}};
+    if (PAIRED) {
+      if (!IS_FIRST) {
+        threadgroup_barrier(mem_flags::mem_threadgroup);
       }
-    }
-    threadgroup_barrier(mem_flags::mem_threadgroup);
-    for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      for (int j = 0; j < Scores::LANE_COLUMNS; j += 2) {
-        const Vec<float, 2> pair = other[(i * Scores::LANE_COLUMNS + j) / 2 * LANES];
-        tile.set(i, j, tile.get(i, j) + pair.values[0]);
-        tile.set(i, j + 1, tile.get(i, j + 1) + pair.values[1]);
-      }
+      constexpr int PAIRS = BLOCK_M * BLOCK_N / 2;
+      add_other_half<LANES>(tile, memory + simdgroup * PAIRS + lane, memory + (simdgroup ^ 1) * PAIRS + lane);
     }
   }
 

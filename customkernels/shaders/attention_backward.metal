@@ -186,9 +186,10 @@ template <
     uint3 groups [[threadgroups_per_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  constexpr int AHEAD = PanelUses<T, CAPPED, MASKED, LANES, HEAD_DIM, VALUE_DIM>::AHEAD;
   typedef AttentionBlock<
-      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM, FOR_BOTH,
-      FOR_TRANSPOSED>
+      false, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM,
+      FOR_BOTH | AHEAD, FOR_TRANSPOSED | AHEAD>
       Block;
   typedef typename Block::Scores Scores;
   threadgroup T key_memory[Block::HEAD_MEMORY];
@@ -210,6 +211,7 @@ template <
   block.load_stats(row_stats_in);
 
   block.walk(k, v, mask, key_memory, value_memory);
+  block.fetch_first();
   for (int key = block.first_column; key < block.end_column; key += BLOCK_N) {
     if (!block.advance(key)) {
       continue;
@@ -224,6 +226,7 @@ template <
     block.hide(ds, 0, key);
     uncap<CAPPED>(ds, products, block.scoring);
     multiply_add(sum, ds, block.heads, block.lane);
+    block.fetch_next(key);
     finish<0>(sum);
   }
 
@@ -259,8 +262,10 @@ template <
     uint3 group [[threadgroup_position_in_grid]],
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]]) {
+  constexpr int AHEAD = PanelUses<T, CAPPED, MASKED, LANES, HEAD_DIM, VALUE_DIM>::AHEAD;
   typedef AttentionBlock<
-      true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>
+      true, T, MASK_T, CAPPED, MASKED, PAIRED, LANES, SIMDGROUPS, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM,
+      FOR_BOTH | AHEAD, FOR_BOTH | AHEAD>
       Block;
   typedef typename Block::Scores Scores;
   // With heads of 64 columns, three threadgroups share a core (ops/attention_geometry.go), and a lane does not have the
@@ -288,6 +293,7 @@ template <
 
   block.walk(q, d_o, mask, query_memory, d_o_memory);
   block.walk_stats(row_stats_in, stats_memory);
+  block.fetch_first();
   for (; block.column_head < block.end_head; block.next_head()) {
     for (int query = block.first_column; query < block.end_column; query += BLOCK_N) {
       if (!block.advance(query)) {

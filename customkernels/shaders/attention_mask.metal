@@ -106,6 +106,25 @@ inline void add_mask_gradient(
   }
 }
 
+// load_panels loads `count` rows of k and v in place of the block's walk and advance, for a threadgroup of one
+// simdgroup.
+template <typename T, typename BLOCK>
+inline void load_panels(
+    thread BLOCK& block,
+    device const T* k,
+    device const T* v,
+    int count,
+    threadgroup T* key_memory,
+    threadgroup T* value_memory) {
+  acquire(block.heads, block.values);
+  block.heads.init(key_memory, k, count, block.lane, BLOCK::PANEL_THREADS);
+  block.values.init(value_memory, v, count, block.lane, BLOCK::PANEL_THREADS);
+  acquire(block.heads, block.values);
+  block.heads.advance(k, 0, block.lane, BLOCK::PANEL_THREADS);
+  block.values.advance(v, 0, block.lane, BLOCK::PANEL_THREADS);
+  commit(block.heads, block.values);
+}
+
 template <
     typename T,
     typename MASK_T,
@@ -173,7 +192,7 @@ template <
         queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
         d_os.load(nullptr, d_o + block.value_offset(block.row), block.rows, block.lane);
         block.mask_tile.load(head_mask, query, key, block.rows, keys, lane);
-        block.load_panels(k + key_row * HEAD_DIM, v + key_row * VALUE_DIM, keys, key_memory, value_memory);
+        load_panels(block, k + key_row * HEAD_DIM, v + key_row * VALUE_DIM, keys, key_memory, value_memory);
         Scores s, d_ps;
         multiply_transposed(s, queries, block.heads, lane);
         block.score(s);

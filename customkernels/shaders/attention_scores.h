@@ -172,6 +172,25 @@ inline Mask<MASK_T> mask_of(device const MASK_T* values, MaskSizes sizes, Sequen
   return {values + matrix * sizes.queries * sizes.keys, query_stride, key_stride, sequence.query, sequence.key};
 }
 
+// add_other_half adds the tile that another simdgroup passes to add_other_half at the same time. `own` and `other` are
+// the lane's first elements in the parts of threadgroup memory of the two simdgroups.
+template <int LANES, typename SCORES>
+inline void add_other_half(thread SCORES& tile, threadgroup Vec<float, 2>* own, threadgroup Vec<float, 2>* other) {
+  for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+    for (int j = 0; j < SCORES::LANE_COLUMNS; j += 2) {
+      own[(i * SCORES::LANE_COLUMNS + j) / 2 * LANES] = Vec<float, 2>{{tile.get(i, j), tile.get(i, j + 1)}};
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (int i = 0; i < SCORES::LANE_ROWS; i++) {
+    for (int j = 0; j < SCORES::LANE_COLUMNS; j += 2) {
+      const Vec<float, 2> pair = other[(i * SCORES::LANE_COLUMNS + j) / 2 * LANES];
+      tile.set(i, j, tile.get(i, j) + pair.values[0]);
+      tile.set(i, j + 1, tile.get(i, j + 1) + pair.values[1]);
+    }
+  }
+}
+
 // RowStats holds the statistics of a query's scores for the backward pass. maximum and logsumexp are multiplied by
 // Exponential's unit, as scores are. logsumexp is set only if exponentials are powers of 2.
 struct RowStats {

@@ -18,7 +18,7 @@
 //
 // Device traffic: every partial sum is read once.
 
-#include "rows.h"
+#include "reductions.h"
 
 template <typename T, int VEC, int ROWS_PER_STEP, int MAX_SIMDGROUPS>
 [[kernel]] void column_sum(

@@ -37,7 +37,7 @@
 // 2·D floats per segment. In addition, embedding_keys and embedding_runs move 36 bytes per token. In the other
 // kernels, each of the `threads` threads of a row reads 4 bytes per token and 4 per slot (8 for a slot with tokens).
 
-#include "rows.h"
+#include "vectors.h"
 
 // Returns the slot of a key.
 inline uint slot_of(ulong key) {

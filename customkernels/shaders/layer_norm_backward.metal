@@ -40,6 +40,7 @@
 //   VEC_UNALIGNED    elements per vector of unaligned rows,      VEC for the vector registers of a CPU,
 //                    and accumulators per thread of all rows     or 1 for the fewest registers
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
+//   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group, a power of two
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
 //   HAS_WEIGHT       use w and write partial sums of dw          without it, w is not accessed
 //   HAS_BIAS         write partial sums of db                    without it and HAS_WEIGHT, partial is not accessed
@@ -92,6 +93,7 @@ template <
     int VECS_PER_THREAD,
     int ACCUMULATORS,
     bool PREFETCH,
+    int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_BIAS,
     bool ALIGNED>
@@ -106,17 +108,15 @@ inline void layer_norm_rows(
     device float* partial,
     threadgroup float2* scratch2,
     threadgroup float3* scratch3,
+    threadgroup float* group_sums,
+    RowThreads threads,
     uint group,
     uint groups,
-    uint thread_index,
-    uint threads,
-    uint lane,
-    uint simdgroup,
-    uint simdgroups) {
+    uint simdgroup) {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
-  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  const GroupRows own_rows = group_rows(threads.group, threads.groups, rows, threads.count);
   typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, ALIGNED> Stream;
-  const Columns<VEC> columns = row_columns<VEC>(thread_index, threads, width, ALIGNED);
+  const Columns<VEC> columns = row_columns<VEC>(threads.index, threads.count, width, ALIGNED);
   const Stream stream = Stream{x, w, dy, columns.first, columns.stride, width, size_t(own_rows.step) * width};
 
   float dws[VECS_PER_THREAD][VEC];
@@ -138,8 +138,8 @@ inline void layer_norm_rows(
 
     Moments<ACCUMULATORS> moments =
         row_moments<VEC, ACCUMULATORS, ALIGNED>(stream, start, dx + start, held_w, held_x, held_dy);
-    const RowStatistics statistics =
-        row_statistics<ACCUMULATORS>(moments, counts, eps, scratch2, scratch3, lane, simdgroup, simdgroups);
+    const RowStatistics statistics = row_statistics<ACCUMULATORS>(
+        moments, counts, eps, scratch2, scratch3, threads.lane, threads.simdgroup, threads.simdgroups);
 
     for (int v = 0; stream.contains(v); v++) {
       float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
@@ -151,7 +151,14 @@ inline void layer_norm_rows(
     }
     stream.end_row(is_last, held_x, held_dy, next_x, next_dy);
   }
-  store_partial<VECS_PER_THREAD, HAS_WEIGHT, HAS_BIAS>(partial, group, groups, columns, ALIGNED, dws, dbs);
+  device float* partial_dw = partial + size_t(group) * width;
+  device float* partial_db = partial_dw + (HAS_WEIGHT ? size_t(groups) * width : 0);
+  if (HAS_WEIGHT) {
+    stream.template store_group_sums<ROWS_PER_GROUP>(partial_dw, dws, group_sums, threads.lane, simdgroup);
+  }
+  if (HAS_BIAS) {
+    stream.template store_group_sums<ROWS_PER_GROUP>(partial_db, dbs, group_sums, threads.lane, simdgroup);
+  }
 }
 
 // Computes dx, and each group's partial sums of dw and db in partial [matrices, groups, width] (store_partial).
@@ -162,6 +169,7 @@ template <
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
     bool PREFETCH,
+    int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_BIAS>
 [[kernel]] void layer_norm_backward(
@@ -182,16 +190,17 @@ template <
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float2 scratch2[32];
   threadgroup float3 scratch3[32];
+  threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC * VECS_PER_THREAD>::SIZE];
+  const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
       vec_aligned<VEC>(partial, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width))) {
-    layer_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, HAS_WEIGHT, HAS_BIAS, true>(
-        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group, groups, thread_index, threads, lane,
-        simdgroup, simdgroups);
+    layer_norm_rows<
+        T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, true>(
+        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
-    layer_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, HAS_WEIGHT, HAS_BIAS, false>(
-        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group, groups, thread_index, threads, lane,
-        simdgroup, simdgroups);
+    layer_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false>(
+        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   }
 }
 

@@ -15,8 +15,8 @@
 // A thread issues the loads of all its vectors of a block and then processes VECS_PER_STEP vectors per step, while
 // later loads may still be in flight.
 
-#include "rows.h"
 #include "soft_cap.h"
+#include "vectors.h"
 
 // The parameters of the loss, which are the same for all rows. The logits may be a slice of the classes: `width`
 // columns, the classes from first_class on, out of `classes` in total.

@@ -21,9 +21,8 @@
 //
 // Device traffic in elements of T: a once for each BLOCK_N columns, b once for each BLOCK_M rows, and c once.
 
-#include "rows.h"
-
 #include "packed_product.h"
+#include "vectors.h"
 
 // load_eight reads 8 elements of a row of `width` elements. Elements beyond its end are zero.
 template <typename T>

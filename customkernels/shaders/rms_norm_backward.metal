@@ -32,6 +32,7 @@
 //   HELD_T           type of x, dy and w in registers            T or float
 //   VEC_UNALIGNED    elements per vector of unaligned rows       a power of two, divides VEC·VECS_PER_THREAD
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
+//   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group, a power of two
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
 //   HAS_WEIGHT       use w and write partial_dw                  without it, neither is accessed
 //   HAS_SUM          add dh, a cotangent of x itself, to dx      without it, dh is not accessed
@@ -98,6 +99,7 @@ template <
     int VEC,
     int VECS_PER_THREAD,
     bool PREFETCH,
+    int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_SUM,
     bool ALIGNED>
@@ -112,18 +114,15 @@ inline void rms_norm_rows(
     device T* dx,
     device float* partial_dw,
     threadgroup float2 (*scratch)[32],
+    threadgroup float* group_sums,
+    RowThreads threads,
     uint group,
-    uint groups,
-    uint thread_index,
-    uint threads,
-    uint lane,
-    uint simdgroup,
-    uint simdgroups) {
+    uint simdgroup) {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
-  const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  const GroupRows own_rows = group_rows(threads.group, threads.groups, rows, threads.count);
   typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, ALIGNED> Stream;
   const Stream stream =
-      Stream{x, w, dy, size_t(thread_index) * VEC, size_t(threads) * VEC, width, size_t(own_rows.step) * width};
+      Stream{x, w, dy, size_t(threads.index) * VEC, size_t(threads.count) * VEC, width, size_t(own_rows.step) * width};
   const float inverse_width = 1.0f / float(width);
 
   float dws[VECS_PER_THREAD][VEC];
@@ -145,16 +144,15 @@ inline void rms_norm_rows(
     }
 
     const float2 own = row_sums<VEC>(stream, start, held_w, held_x, held_dy);
-    const float2 sums = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
+    const float2 sums = threadgroup_sum(own, scratch[buffer], threads.lane, threads.simdgroup, threads.simdgroups);
     const float2 rc = row_statistics(sums, inverse_width, eps);
 
     store_gradients<HAS_WEIGHT, HAS_SUM>(stream, start, rc, held_w, held_x, held_dy, held_dh, dh, dx, dws);
     stream.end_row(is_last, held_x, held_dy, next_x, next_dy);
   }
   if (HAS_WEIGHT) {
-    for (int v = 0; stream.contains(v); v++) {
-      stream.store(partial_dw + size_t(group) * width, v, dws[v]);
-    }
+    stream.template store_group_sums<ROWS_PER_GROUP>(
+        partial_dw + size_t(group) * width, dws, group_sums, threads.lane, simdgroup);
   }
 }
 
@@ -166,6 +164,7 @@ template <
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
     bool PREFETCH,
+    int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_SUM>
 [[kernel]] void rms_norm_backward(
@@ -186,16 +185,17 @@ template <
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float2 scratch[2][32];
+  threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC * VECS_PER_THREAD>::SIZE];
+  const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
       vec_aligned<VEC>(partial_dw, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) &&
       (!HAS_SUM || vec_aligned<VEC>(dh, width))) {
-    rms_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, HAS_SUM, true>(
-        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group, groups, thread_index, threads, lane, simdgroup,
-        simdgroups);
+    rms_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, true>(
+        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   } else {
-    rms_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS_PER_THREAD * VEC / VEC_UNALIGNED, false, HAS_WEIGHT, HAS_SUM, false>(
-        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group, groups, thread_index, threads, lane, simdgroup,
-        simdgroups);
+    constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
+    rms_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, false, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false>(
+        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   }
 }
 

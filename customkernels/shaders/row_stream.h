@@ -66,6 +66,29 @@ inline void store_statistics(float2 values, device float* statistics, size_t row
   statistics[2 * row + 1] = values.y;
 }
 
+// The threads that process rows together: a threadgroup or one of its simdgroups.
+struct RowThreads {
+  uint group, groups;  // the index of these threads among all that share the rows
+  uint index, count;   // of a thread
+  uint lane, simdgroup, simdgroups;
+};
+
+// Returns the threads that process rows together: a simdgroup if ROWS_PER_GROUP is greater than 1, else a threadgroup.
+template <int ROWS_PER_GROUP>
+inline RowThreads row_threads(
+    uint group, uint groups, uint thread_index, uint threads, uint lane, uint simdgroup, uint simdgroups) {
+  if (ROWS_PER_GROUP == 1) {
+    return {group, groups, thread_index, threads, lane, simdgroup, simdgroups};
+  }
+  return {group * ROWS_PER_GROUP + simdgroup, groups * ROWS_PER_GROUP, lane, 32, lane, 0, 1};
+}
+
+// The floats of threadgroup memory in which the simdgroups of a threadgroup add their vectors.
+template <int ROWS_PER_GROUP, int ELEMENTS_PER_THREAD>
+struct GroupSums {
+  static constexpr constant int SIZE = ROWS_PER_GROUP > 1 ? ROWS_PER_GROUP / 2 * ELEMENTS_PER_THREAD * 32 : 1;
+};
+
 // One thread's access to the rows of x and dy and to the weight. The held vectors are arguments and not members, so
 // that each array is a variable of its own.
 template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, bool PREFETCH, bool HAS_WEIGHT, bool ALIGNED>
@@ -80,7 +103,7 @@ struct RowStream {
   size_t first;  // the thread's vector v begins at column first + v·stride
   size_t stride;
   size_t width;
-  size_t row_step;  // elements from a row to the next one of the threadgroup
+  size_t row_step;  // elements from a row to the next one of the same threads
 
   size_t column(int v) const { return first + v * stride; }
 
@@ -201,5 +224,30 @@ struct RowStream {
   template <typename V>
   void store(device V* row, int v, thread const float* values) const {
     store_vec<VEC>(row, column(v), width, ALIGNED, values);
+  }
+
+  // Stores the sums of a threadgroup's rows in `row`. With several simdgroups of rows, half of them add the sums of the
+  // other half, until the first one has all. scratch has GroupSums::SIZE elements.
+  template <int ROWS_PER_GROUP>
+  void store_group_sums(
+      device float* row, thread float (*sums)[VEC], threadgroup float* scratch, uint lane, uint simdgroup) const {
+    for (uint half = ROWS_PER_GROUP / 2; half > 0; half /= 2) {
+      threadgroup float* const own = scratch + simdgroup % half * (VECS_PER_THREAD * VEC * 32) + lane;
+      threadgroup_barrier(mem_flags::mem_threadgroup);  // after the previous use of scratch
+      for (int v = 0; contains(v) && simdgroup / half == 1; v++) {
+        for (int k = 0; k < VEC; k++) {
+          own[(v * VEC + k) * 32] = sums[v][k];
+        }
+      }
+      threadgroup_barrier(mem_flags::mem_threadgroup);
+      for (int v = 0; contains(v) && simdgroup < half; v++) {
+        for (int k = 0; k < VEC; k++) {
+          sums[v][k] += own[(v * VEC + k) * 32];
+        }
+      }
+    }
+    for (int v = 0; contains(v) && (ROWS_PER_GROUP == 1 || simdgroup == 0); v++) {
+      store(row, v, sums[v]);
+    }
   }
 };

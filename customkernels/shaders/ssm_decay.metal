@@ -6,7 +6,7 @@
 // Device traffic in floats, for each step and head: ssm_step_decays 5; ssm_decay_backward 8, and STATE_DIM for
 // each chunk and half of the parts.
 
-#include "rows.h"
+#include "vectors.h"
 
 #include "ssm_steps.h"
 

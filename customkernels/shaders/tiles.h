@@ -41,7 +41,7 @@
 //                                                     recent ones are complete. A kernel calls it before it reads a
 //                                                     product's tile and before it overwrites a product's operands
 
-#include "rows.h"
+#include "vectors.h"
 #include <metal_simdgroup_matrix>
 
 template <int LANES, int ROWS, int COLUMNS>
@@ -67,8 +67,10 @@ constant constexpr bool MULTIPLIES_TF32 = false;
 #endif
 
 // USES of a Panel: whether it is an operand of multiply_add, of multiply_transposed, or of neither and read by get_row.
-// A backend may need another layout for each product.
-constant constexpr int FOR_ROWS = 0, FOR_ADD = 1, FOR_TRANSPOSED = 2, FOR_BOTH = 3;
+// A backend may need another layout for each product. A panel with the bit IN_FLIGHT has a third buffer, so that
+// acquire and advance may be called before products of the current tile are complete. Only a warpgroup's panels have
+// it.
+constant constexpr int FOR_ROWS = 0, FOR_ADD = 1, FOR_TRANSPOSED = 2, FOR_BOTH = 3, IN_FLIGHT = 4;
 
 template <int LANES, typename T, int ROWS, int COLUMNS, int STRIDE = COLUMNS, int USES = FOR_BOTH>
 struct Panel;
@@ -189,7 +191,8 @@ template <int ROWS, int COLUMNS>
 struct Tile<128, ROWS, COLUMNS> : mlxg::warpgroup_tile<ROWS, COLUMNS> {};
 
 template <typename T, int ROWS, int COLUMNS, int STRIDE, int USES>
-struct Panel<128, T, ROWS, COLUMNS, STRIDE, USES> : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE> {};
+struct Panel<128, T, ROWS, COLUMNS, STRIDE, USES>
+    : mlxg::warpgroup_panel<T, ROWS, COLUMNS, STRIDE, (USES & IN_FLIGHT) != 0 ? 3 : 2> {};
 
 template <int ROWS, int COLUMNS, int STRIDE, int USES>
 struct Panel<128, float, ROWS, COLUMNS, STRIDE, USES>
@@ -197,6 +200,9 @@ struct Panel<128, float, ROWS, COLUMNS, STRIDE, USES>
 
 template <int ROWS, int COLUMNS, int STRIDE>
 struct Panel<128, float, ROWS, COLUMNS, STRIDE, FOR_ROWS> : mlxg::panel<float, ROWS, COLUMNS, STRIDE> {};
+
+template <int ROWS, int COLUMNS, int STRIDE>
+struct Panel<128, float, ROWS, COLUMNS, STRIDE, FOR_ROWS | IN_FLIGHT> : mlxg::panel<float, ROWS, COLUMNS, STRIDE, 3> {};
 
 template <typename T, int ROWS, int COLUMNS>
 struct Operand<128, T, ROWS, COLUMNS> : mlxg::warpgroup_operand<T, ROWS, COLUMNS> {};

@@ -30,7 +30,7 @@
 //
 // Device traffic: each element is read once and written once.
 
-#include "rows.h"
+#include "vectors.h"
 
 // Returns the index in threadgroup memory of the tile element at row r and column c. The distance between neighboring
 // rows is a multiple of 32 banks (of 4 bytes) plus one bank, and three banks more after every 32 rows. Neighboring

@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "50136bc3ca29bf67"
+const Interface = "0cd3d18142f8aeef"

@@ -13,18 +13,20 @@ type Functions[A, D any] struct {
 	// the memory of a if nothing else refers to a when the results are evaluated, and otherwise new memory. No other
 	// array may share the memory of a.
 	Reuse func(a A) (elements, memory A)
-	// Into returns p.Destination with the product a·b in place of its rows from p.Row on, in the same memory.
+	// Into returns p.Destination with the product a·b in place of its elements from p.Begin on, in the same memory.
 	Into func(p Product[A]) A
+	// ScaleRows returns the rows of the matrix a times the float32 factors, rounded once, by one kernel.
+	ScaleRows func(a, factors A) A
 }
 
 // A Product describes a product of matrices. All arrays must be contiguous in row-major order.
 type Product[A any] struct {
 	A, B                     A
 	TransposedA, TransposedB bool
-	// Destination has the dtype of A. No other node may use it later: they use the result.
+	// Destination has the dtype of A and any shape. No other node may use it later: they use the result.
 	Destination A
-	Row         int
-	Accumulate  bool // adds the product to the rows
+	Begin       int
+	Accumulate  bool // adds the product to the elements
 	// Factor, if set, is a float32 scalar by which the product is multiplied, before it is rounded.
 	Factor A
 	// Workspace is memory for the product. Products that share it run one after the other.

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "mlx/fast_primitives.h"
 #include "mlxg_buffer.h"
+#include "mlxg_fast.h"
 
 namespace {
 

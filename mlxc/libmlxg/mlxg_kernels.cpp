@@ -79,6 +79,7 @@ void* mlxg_cuda_kernel_new(
     const void* code,
     size_t code_size,
     bool contiguous,
+    bool aligned,
     int shared_memory,
     char** err) {
   return kernel_or_error(err, [&] {
@@ -90,7 +91,8 @@ void* mlxg_cuda_kernel_new(
       return kernel{with(header), with(exported_header)};
     }
     std::string text(static_cast<const char*>(code), code_size);
-    return kernel{mlxg::compiled_kernel(function, std::move(text), contiguous, shared_memory), with(exported_header)};
+    return kernel{
+        mlxg::compiled_kernel(function, std::move(text), contiguous, aligned, shared_memory), with(exported_header)};
   });
 }
 

@@ -3,6 +3,7 @@
 // loaded module carry eight bytes with the same hash instead.
 #include "mlxg_module.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -78,16 +79,54 @@ class first_launch : public mlxg::wrapper {
   uint64_t device_;
 };
 
+// aligned_launch is a launch with inputs at multiples of 16 bytes, as MLX's buffers are. A view of a buffer may begin
+// elsewhere. Without the flag of row-major order, MLX copies it to a buffer of its own.
+class aligned_launch : public mlxg::wrapper {
+ public:
+  using wrapper::wrapper;
+
+  void eval_gpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
+    if (std::all_of(inputs.begin(), inputs.end(), is_aligned)) {
+      wrapper::eval_gpu(inputs, outputs);
+      return;
+    }
+    auto to_copy = inputs;
+    for (auto& a : to_copy) {
+      if (!is_aligned(a)) {
+        auto flags = a.flags();
+        flags.row_contiguous = false;
+        mx::array view(a.shape(), a.dtype(), nullptr, {});
+        view.copy_shared_buffer(a, a.strides(), flags, a.data_size());
+        a = view;
+      }
+    }
+    wrapper::eval_gpu(to_copy, outputs);
+  }
+
+ private:
+  static bool is_aligned(const mx::array& a) { return a.offset() % 16 == 0; }
+};
+
+void replace_primitive(mlxg::arrays& outputs, const std::shared_ptr<mx::Primitive>& primitive) {
+  for (auto& o : outputs) {
+    o.primitive_ptr() = primitive;
+  }
+}
+
 }  // namespace
 
 mx::fast::CustomKernelFunction mlxg::compiled_kernel(
-    std::string function, std::string code, bool contiguous, int shared_memory) {
+    std::string function, std::string code, bool contiguous, bool aligned, int shared_memory) {
   auto shared = std::make_shared<cuda_module>(std::move(code));
   return [=](auto& inputs, auto& shapes, auto& dtypes, auto grid, auto threadgroup, const auto&, auto init, bool,
              auto stream) {
     auto with = [&](const std::string& text) {
-      return mx::fast::precompiled_cuda_kernel(
+      auto outputs = mx::fast::precompiled_cuda_kernel(
           function, text, inputs, shapes, dtypes, {}, grid, threadgroup, shared_memory, init, contiguous, stream);
+      if (aligned) {
+        replace_primitive(outputs, std::make_shared<aligned_launch>(outputs[0].primitive_ptr()));
+      }
+      return outputs;
     };
     if (shared->missed) {
       return with(shared->code);
@@ -97,10 +136,8 @@ mx::fast::CustomKernelFunction mlxg::compiled_kernel(
     uint64_t device = uint64_t{1} << with_key->stream().device.index % 64;
     if (!(shared->found & device)) {
       auto with_code = with(shared->code)[0].primitive_ptr();
-      auto first = std::make_shared<first_launch>(std::move(with_code), std::move(with_key), shared, device);
-      for (auto& o : outputs) {
-        o.primitive_ptr() = first;
-      }
+      replace_primitive(
+          outputs, std::make_shared<first_launch>(std::move(with_code), std::move(with_key), shared, device));
     }
     return outputs;
   };

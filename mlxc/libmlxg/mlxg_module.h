@@ -9,9 +9,10 @@
 namespace mlxg {
 
 // compiled_kernel returns the launcher of a function in code, which is a cubin or PTX. The launcher ignores template
-// arguments.
+// arguments. If aligned, launches read copies of inputs that do not begin at a multiple of 16 bytes in their
+// buffers.
 mlx::core::fast::CustomKernelFunction compiled_kernel(
-    std::string function, std::string code, bool contiguous, int shared_memory);
+    std::string function, std::string code, bool contiguous, bool aligned, int shared_memory);
 
 }  // namespace mlxg
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "mlx/compile.h"
 #include "mlx/fast.h"
 #include "mlx/mlx.h"
 #include "mlx/version.h"
@@ -207,9 +208,9 @@ class on_cuda : public mlxg::opaque {
   }
 };
 
-// product computes rows [row, row + n) of a matrix: factor·a·b, plus the rows before if it accumulates. Its inputs are
-// a, b, the matrix, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its output is the
-// matrix in the same memory.
+// product computes the elements of an array from `begin` on: factor·a·b, plus the elements before if it accumulates.
+// Its inputs are a, b, the array, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its
+// output is the array in the same memory.
 class product : public on_cuda {
  public:
   product(mx::Stream s, const mlxg_product& p) : on_cuda(s, "ProductInto"), p_(p) {}
@@ -246,8 +247,8 @@ class product : public on_cuda {
   // cuBLASLt's matrices are column-major, so it computes the transpose: bᵀ·aᵀ.
   void record(session& s, const std::vector<mx::array>& inputs) {
     auto &a = inputs[0], &b = inputs[1], &into = inputs[2], &workspace = inputs[3];
-    uint64_t rows = a.shape(p_.a_transposed), columns = into.shape(1);
-    char* d = address(into) + p_.row * columns * into.itemsize();
+    uint64_t rows = a.shape(p_.a_transposed), columns = b.shape(!p_.b_transposed);
+    char* d = address(into) + p_.begin * into.itemsize();
     int compute = a.dtype() == mx::float32 && p_.tf32 ? compute_tf32 : compute_float;
     owned da(cuda().layout_free), db(cuda().layout_free), dd(cuda().layout_free), of(cuda().description_free);
     check(cuda().layout(&db.p, type_of(b.dtype()), b.shape(1), b.shape(0), b.shape(1)), "cublasLtMatrixLayoutCreate");
@@ -381,6 +382,22 @@ mlxg_results mlxg_reuse(uintptr_t a) {
     auto node = std::make_shared<reuse>(allocation(in.shape(), in.dtype()).primitive_ptr());
     return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, {in});
   });
+}
+
+mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors) {
+  mlxg::guard g;
+  mlx_array res{};
+  try {
+    auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
+    auto fused = mx::compile([s](const std::vector<mx::array>& in) -> std::vector<mx::array> {
+      return {mx::astype(mx::multiply(mx::astype(in[0], mx::float32, s), in[1], s), in[0].dtype(), s)};
+    });
+    res.ctx = new mx::array(fused({mlxg::array_of(a), mx::expand_dims(mlxg::array_of(factors), 1, s)})[0]);
+    return mlxg_end(0, res);
+  } catch (std::exception& e) {
+    mlx_error("%s", e.what());
+    return mlxg_end(1, res);
+  }
 }
 
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {

@@ -6,10 +6,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "mlx/fast_primitives.h"
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
 #include "mlx/transforms_impl.h"
+#include "mlxg_fast.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;

@@ -50,12 +50,12 @@ struct matrix_copy {
     keep(from);
     keep(to);
     last_row = WIDTH - 64 + piece * 8 < COLUMNS ? row : NO_ROW;
-    has_pieces = unsigned((unsigned long long)source) % 16 == 0;
+    has_pieces = is_aligned<16>(source);
   }
 
   // start starts a copy. Rows at or beyond `rows` become zero.
   MLXG_INLINE void start(shared_place place, const T* source, int rows, unsigned thread_index) const {
-    if (!has_pieces) {
+    if (!MLXG_ALIGNED_INPUTS && !has_pieces) {
       for (unsigned i = thread_index; i < ROWS * WIDTH; i += 128) {
         const unsigned r = i / WIDTH, c = i % WIDTH;
         const bool there = int(r) < rows && c < COLUMNS;
@@ -86,14 +86,14 @@ struct matrix_copy {
   }
 };
 
-// A warpgroup_panel holds two buffers of ROWS × COLUMNS elements in shared memory, each aligned to 1024 bytes. A buffer
-// consists of parts of 64 columns, in the layout of matrix_descriptor. The last part may have columns of zeros.
-template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS>
+// A warpgroup_panel holds BUFFERS buffers of ROWS × COLUMNS elements in shared memory, each aligned to 1024 bytes. A
+// buffer consists of parts of 64 columns, in the layout of matrix_descriptor. The last part may have columns of zeros.
+template <class T, int ROWS, int COLUMNS, int STRIDE = COLUMNS, int BUFFERS = 2>
 struct warpgroup_panel {
   static_assert(sizeof(T) == 2 && ROWS % 8 == 0, "a panel has eights of rows of 16-bit elements");
   typedef matrix_copy<T, ROWS, COLUMNS, STRIDE> panel_copy;
   static constexpr bool PREFETCHES = true;
-  static constexpr int ELEMENTS = ROWS * panel_copy::WIDTH, SIZE = 2 * ELEMENTS;
+  static constexpr int ELEMENTS = ROWS * panel_copy::WIDTH, SIZE = BUFFERS * ELEMENTS;
   static constexpr unsigned PART_BYTES = ROWS * 128, BYTES = ELEMENTS * sizeof(T);
   shared_place first;    // the first buffer
   shared_place current;  // the buffer of the current tile
@@ -104,15 +104,14 @@ struct warpgroup_panel {
 
   MLXG_INLINE void init(T* to, const T* from, int rows, unsigned thread_index, unsigned) {
     first = shared_address(to);
-    current = first + BYTES;
+    current = first + (BUFFERS - 1) * BYTES;
     copy.init(from, thread_index);
     copy.start(first, from, rows, thread_index);
   }
 
   MLXG_INLINE void advance(const T* from, int rows, unsigned thread_index, unsigned) {
-    const shared_place next = current;
-    current = 2 * first + BYTES - current;
-    copy.start(next, from, rows, thread_index);
+    current = buffer_after<BUFFERS, BYTES>(first, current);
+    copy.start(buffer_after<BUFFERS, BYTES>(first, current), from, rows, thread_index);
   }
 };
 
@@ -159,11 +158,11 @@ struct warpgroup_stored_operand {
 };
 
 // multiply_transposed starts product = left · rightᵀ. left is a warpgroup_operand or a warpgroup_stored_operand.
-template <class LEFT, int INNER, int COLUMNS, int STRIDE, class T>
+template <class LEFT, int INNER, int COLUMNS, int STRIDE, int BUFFERS, class T>
 MLXG_INLINE void multiply_transposed(
     warpgroup_tile<64, COLUMNS>& product,
     const LEFT& left,
-    const warpgroup_panel<T, COLUMNS, INNER, STRIDE>& right,
+    const warpgroup_panel<T, COLUMNS, INNER, STRIDE, BUFFERS>& right,
     unsigned) {
   const auto rows = left.terms();
   const matrix_descriptor columns = describe(right.current, 0);
@@ -181,11 +180,11 @@ MLXG_INLINE void multiply_transposed(
 }
 
 // multiply_add starts to add left · right to sum. It rounds the elements of left to T.
-template <int INNER, int COLUMNS, int STRIDE, class T>
+template <int INNER, int COLUMNS, int STRIDE, int BUFFERS, class T>
 MLXG_INLINE void multiply_add(
     warpgroup_tile<64, COLUMNS>& sum,
     const warpgroup_tile<64, INNER>& left,
-    const warpgroup_panel<T, INNER, COLUMNS, STRIDE>& right,
+    const warpgroup_panel<T, INNER, COLUMNS, STRIDE, BUFFERS>& right,
     unsigned) {
   left_registers a[INNER / 16];
 #pragma unroll

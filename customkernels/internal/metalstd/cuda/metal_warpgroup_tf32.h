@@ -62,7 +62,7 @@ struct warpgroup_float_panel {
  private:
   // copy starts to copy rows of a tile. Rows at or beyond `rows` become zero.
   MLXG_INLINE static void copy(shared_place to, const float* from, int rows, unsigned thread_index, unsigned threads) {
-    if ((unsigned long long)from % 16 != 0) {
+    if (!is_aligned<16>(from)) {
       for (unsigned i = thread_index; i < ELEMENTS; i += threads) {
         const unsigned r = i / COLUMNS, c = i % COLUMNS;
         store_shared(to + natural::offset(r, c), int(r) < rows ? from[r * STRIDE + c] : 0.0f);

@@ -1,0 +1,56 @@
+package ops
+
+import (
+	"testing"
+
+	"github.com/mlxgrad/mlxgrad/internal/products"
+	"github.com/mlxgrad/mlxgrad/mlxc"
+)
+
+// useProductsInPlace makes products in place available to a test. Without a CUDA device they are emulated by MLX's
+// operations: a product takes new memory, and Reuse always copies. Kernels write in place everywhere.
+func useProductsInPlace(t *testing.T) {
+	t.Helper()
+	device := productsInPlace()
+	if device.Available() {
+		return
+	}
+	products.Set(products.Functions[*mlxc.Array, mlxc.DType]{
+		Available: func() bool { return true },
+		Undefined: func(d mlxc.DType, shape ...int) *mlxc.Array { return mlxc.Full(d, mlxc.Scalar[float32](7), shape...) },
+		Reuse:     func(a *mlxc.Array) (elements, memory *mlxc.Array) { return a, copyOf(a) },
+		Into:      emulatedProduct,
+		ScaleRows: func(a, factors *mlxc.Array) *mlxc.Array {
+			return a.AsType(mlxc.Float32).Mul(factors.ExpandDims(-1)).AsType(a.DType())
+		},
+	})
+	t.Cleanup(func() { products.Set(device) })
+}
+
+// copyOf returns an array with memory of its own.
+func copyOf(a *mlxc.Array) *mlxc.Array {
+	return mlxc.Concatenate(0, a, a.Slice([]int{0, 0}, []int{0, a.Dim(1)}, nil))
+}
+
+func emulatedProduct(p products.Product[*mlxc.Array]) *mlxc.Array {
+	a, b, destination := p.A.After(p.After...).AsType(mlxc.Float32), p.B.AsType(mlxc.Float32), p.Destination.After(p.After...)
+	if p.TransposedA {
+		a = a.Transpose()
+	}
+	if p.TransposedB {
+		b = b.Transpose()
+	}
+	product := a.MatMul(b).Reshape(-1)
+	if p.Factor != nil {
+		product = product.Mul(p.Factor)
+	}
+	size := destination.Size()
+	flat := destination.Reshape(size)
+	part := func(begin, end int) *mlxc.Array { return flat.Slice([]int{begin}, []int{end}, nil) }
+	end := p.Begin + product.Size()
+	if p.Accumulate {
+		product = product.Add(part(p.Begin, end).AsType(mlxc.Float32))
+	}
+	product = product.AsType(destination.DType())
+	return mlxc.Concatenate(0, part(0, p.Begin), product, part(end, size)).Reshape(destination.Shape()...)
+}
