@@ -29,11 +29,17 @@ func (m *mutator) binary(i int) bool {
 	return spaced && endsOperand(m.tokens[i-1].text)
 }
 
-// mutants returns every mutant of a shader.
+// executorText matches the text from #if to #else or #endif. It is for executors with instructions of their own, and the
+// checker, in which mutants are tried, does not compile it.
+var executorText = regexp.MustCompile(`(?ms)^#if.*?^#(?:else|endif)`)
+
+// mutants returns every mutant of the text of a shader that the checker compiles.
 func mutants(text string) []mutant {
 	m := mutator{text: text, tokens: shaderTokens(text), seen: map[string]int{}}
-	for i := range m.tokens {
-		if m.tokens[i].function != "" {
+	others := executorText.FindAllStringIndex(text, -1)
+	for i, t := range m.tokens {
+		isOther := slices.ContainsFunc(others, func(at []int) bool { return at[0] <= t.start && t.start < at[1] })
+		if t.function != "" && !isOther {
 			m.mutate(i)
 		}
 	}
@@ -249,7 +255,11 @@ struct S<L, 1> {
   }
 };
 inline float h() {
+#ifdef MLXG_FAST
+  return mlxg::fast(1, 2);
+#else
   return 1;
+#endif
 }
 `
 	var changes []string
