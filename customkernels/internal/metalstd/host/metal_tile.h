@@ -291,7 +291,7 @@ template <int FIRST, int INNER, int COLUMNS, class T>
     }
   }
   if constexpr (END < COLUMNS) {
-    add_scaled_product<END, INNER>(to, rows, left, right, right_rows, scale);
+    add_scaled_product<END, INNER, COLUMNS>(to, rows, left, right, right_rows, scale);
   }
 }
 
