@@ -46,7 +46,7 @@
 //   MASK_T       dtype of the mask                          float, half, bfloat; boolean: bool, or Bits if LANES > 1
 //   CAPPED       the scores have a soft cap
 //   MASKED       there is a mask
-//   PAIRED       two simdgroups share BLOCK_M rows          SIMDGROUPS even, HEAD_DIM and VALUE_DIM multiples of 16
+//   PAIRED       two simdgroups share BLOCK_M rows          LANES 32 or 128, SIMDGROUPS even, widths multiples of 16
 //   LANES        lanes of a simdgroup                       1, 32; 128 (tiles.h) without a mask of numbers
 //   SIMDGROUPS   simdgroups of a threadgroup                for 128 lanes: 2 if PAIRED, otherwise 1; floats: 1, 2
 //   BLOCK_M      rows of a simdgroup                        multiple of 8; device tiles: of 16

@@ -231,16 +231,16 @@ struct RowStream {
   template <int ROWS_PER_GROUP>
   void store_group_sums(
       device float* row, thread float (*sums)[VEC], threadgroup float* scratch, uint lane, uint simdgroup) const {
-    for (uint half = ROWS_PER_GROUP / 2; half > 0; half /= 2) {
-      threadgroup float* const own = scratch + simdgroup % half * (VECS_PER_THREAD * VEC * 32) + lane;
+    for (uint adders = ROWS_PER_GROUP / 2; adders > 0; adders /= 2) {
+      threadgroup float* const own = scratch + simdgroup % adders * (VECS_PER_THREAD * VEC * 32) + lane;
       threadgroup_barrier(mem_flags::mem_threadgroup);  // after the previous use of scratch
-      for (int v = 0; contains(v) && simdgroup / half == 1; v++) {
+      for (int v = 0; contains(v) && simdgroup / adders == 1; v++) {
         for (int k = 0; k < VEC; k++) {
           own[(v * VEC + k) * 32] = sums[v][k];
         }
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      for (int v = 0; contains(v) && simdgroup < half; v++) {
+      for (int v = 0; contains(v) && simdgroup < adders; v++) {
         for (int k = 0; k < VEC; k++) {
           sums[v][k] += own[(v * VEC + k) * 32];
         }

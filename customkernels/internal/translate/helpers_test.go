@@ -52,7 +52,7 @@ func generatedTexts(t *testing.T) map[string]string {
 }
 
 // generateDefault returns the text that MLX generates for a kernel: template types are half, template numbers 4
-// (LANES is 1). small makes the inputs in constant memory small. Inputs in device memory are never small.
+// (LANES is 1, and so PAIRED is false). small makes the inputs in constant memory small. Inputs in device memory are never small.
 func generateDefault(k *msl.Kernel, small bool) string {
 	m := MLX(k)
 	dtype := func(b *msl.Buffer) string {
@@ -73,6 +73,8 @@ func generateDefault(k *msl.Kernel, small bool) string {
 		switch {
 		case p.Kind == msl.TypeParameter:
 			template = append(template, MLXTemplateArgument{"typename", "float16_t"})
+		case p.Name == "PAIRED":
+			template = append(template, MLXTemplateArgument{"bool", "0"})
 		case p.Kind == msl.BoolParameter:
 			template = append(template, MLXTemplateArgument{"bool", "1"})
 		case p.Name == "LANES":
