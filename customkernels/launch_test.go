@@ -2,7 +2,6 @@ package customkernels
 
 import (
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -331,18 +330,3 @@ func TestEmptyLaunches(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestEmptyLaunches)
-
-func TestArraysBeginAtCacheLinesOnLinux(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		skip.Platform(t, "macOS has another allocator")
-	}
-	k := inline(t, `kernel void offsets(device const float* x [[buffer(0)]], device uint* y [[buffer(1)]],
-	                                   uint i [[thread_position_in_grid]]) {
-	  y[i] = uint(i % 2 == 0 ? reinterpret_cast<size_t>(x) : reinterpret_cast<size_t>(y)) % 64;
-	}`)
-	for _, n := range []int{8, 100, 1 << 20} {
-		x := mlxc.Ones(mlxc.Float32, n)
-		l := Launch{Grid: [3]int{8}, Outputs: []mlxc.Output{{Shape: []int{8}, DType: mlxc.Uint32}}}
-		require.Equal(t, make([]float32, 8), mlxtest.Floats(t, k.Launch(l, x)[0]), n)
-	}
-}

@@ -1,4 +1,4 @@
-// The CPU allocator: errors if memory is exhausted, the alignment of arrays, and the limit of its cache.
+// The CPU allocator: errors if memory is exhausted, and the limit of its cache.
 #include "mlxg_call.h"
 
 #include <algorithm>
@@ -20,10 +20,6 @@
 //
 // The GPU allocators throw by themselves.
 //
-// MLX stores the size of an array in the 8 bytes before its data, so its data begins 8 bytes after a multiple of 16.
-// Half of all vectors of 32 bytes and all vectors of 64 bytes then lie in two cache lines. The replaced functions add
-// room to an array and move its beginning, so that the data is aligned to a cache line.
-//
 // MLX caches at most 32 MiB of freed CPU memory. Larger arrays return to the system, which clears each of their pages
 // when it is used again: half of the time of elementwise operations on arrays of 16 MiB. set_up_allocator raises the
 // limit.
@@ -35,7 +31,6 @@ namespace {
 using mlx::core::allocator::Allocator;
 using mlx::core::allocator::Buffer;
 using malloc_function = Buffer (*)(Allocator*, size_t);
-using free_function = void (*)(Allocator*, Buffer);
 
 constexpr const char* cpu_allocator = "N3mlx4core9allocator15CommonAllocatorE";
 
@@ -45,30 +40,6 @@ constexpr size_t before = 2, functions = 7;
 
 void* table[before + functions];
 malloc_function mlx_malloc;
-free_function mlx_free;
-
-constexpr size_t cache_line = 64;
-constexpr size_t header = sizeof(size_t);  // MLX's size of an array
-constexpr size_t most_shift = cache_line + header;
-
-// align moves the beginning of a buffer of MLX by 24 to 72 bytes. The new beginning again has the size, and the number
-// of bytes is before it.
-Buffer align(Buffer b) {
-  char* p = static_cast<char*>(b.ptr());
-  const size_t shift = most_shift - reinterpret_cast<uintptr_t>(p + 2 * header) % cache_line;
-  const size_t words[] = {shift, *reinterpret_cast<size_t*>(p) - shift};
-  std::memcpy(p + shift - header, words, sizeof(words));
-  return Buffer(p + shift);
-}
-
-// aligned_free frees the results of align, which are not multiples of 16, and other buffers of MLX, which are.
-void aligned_free(Allocator* self, Buffer b) {
-  char* p = static_cast<char*>(b.ptr());
-  if (reinterpret_cast<uintptr_t>(p) % (2 * header) != 0) {
-    p -= reinterpret_cast<size_t*>(p)[-1];
-  }
-  mlx_free(self, Buffer(p));
-}
 
 [[noreturn]] void refuse(size_t size) {
   throw std::runtime_error("out of memory: an array takes " + std::to_string(size) + " bytes");
@@ -88,11 +59,11 @@ Buffer checked_malloc(Allocator* self, size_t size) {
     }
     std::free(p);
   }
-  Buffer b = mlx_malloc(self, size == 0 ? 0 : size + most_shift);
+  Buffer b = mlx_malloc(self, size);
   if (!b.ptr() && size > 0) {
     refuse(size);
   }
-  return size == 0 ? b : align(b);
+  return b;
 }
 
 // cache_limit returns a quarter of the memory that the process may use: of MLX's limit, or of its control group's.
@@ -119,9 +90,7 @@ void set_up_allocator() {
   std::memcpy(&functions_of_a, static_cast<void*>(&a), sizeof(functions_of_a));
   std::memcpy(table, functions_of_a - before, sizeof(table));
   mlx_malloc = reinterpret_cast<malloc_function>(functions_of_a[0]);
-  mlx_free = reinterpret_cast<free_function>(functions_of_a[1]);
   table[before] = reinterpret_cast<void*>(checked_malloc);
-  table[before + 1] = reinterpret_cast<void*>(aligned_free);
   void** ours = table + before;
   std::memcpy(static_cast<void*>(&a), &ours, sizeof(ours));
   mlx::core::set_cache_limit(cache_limit());
