@@ -191,9 +191,7 @@ const warpgroupLanes = 128
 // barriers and exponentials. The core's registers limit their number: it has 512 for each lane of a warpgroup. A lane
 // needs about 24 registers for addresses. For each row of a panel it needs half a register for scores and a quarter for
 // rounded scores, and in backward kernels another half for the gradients of scores.
-func warpgroupGeometry(
-	headDim, valueDim, parts int, footprint rowFootprint, mask maskKind,
-) attentionGeometry {
+func warpgroupGeometry(headDim, valueDim, parts int, footprint rowFootprint, mask maskKind) attentionGeometry {
 	const (
 		rows          = 64
 		coreRegisters = 512
