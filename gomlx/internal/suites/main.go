@@ -39,6 +39,9 @@ func main() {
 	}
 }
 
+// goBackend selects GoMLX's backend in Go. With few CPUs, its parallel operations wait for each other forever.
+const goBackend = "go:ops_sequential"
+
 // A runner holds the folders of a run.
 type runner struct {
 	dir     string // temporary
@@ -180,7 +183,7 @@ func (r runner) compare(p pkg, filter *regexp.Regexp) (reference, mlx results, e
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := r.test(p, binary, "go", "-test.list", ".")
+	out, err := r.test(p, binary, goBackend, "-test.list", ".")
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w: %s", p.ImportPath, err, out)
 	}
@@ -190,7 +193,7 @@ func (r runner) compare(p pkg, filter *regexp.Regexp) (reference, mlx results, e
 			names = append(names, name)
 		}
 	}
-	return r.run(p, binary, "go", slices.Clone(names)), r.run(p, binary, "mlx", names), nil
+	return r.run(p, binary, goBackend, slices.Clone(names)), r.run(p, binary, "mlx", names), nil
 }
 
 // imports is the file that is added to the tests of a package.

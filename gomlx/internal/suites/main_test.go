@@ -16,7 +16,7 @@ func TestReport(t *testing.T) {
 	r.add(report{reference: 18, both: 18})
 	require.NoError(t, r.check(map[string]string{"A/x": "known"}))
 
-	require.Equal(t, "TestX/BACKEND/go_on", withoutBackend("TestX/go/go_on", "go"))
+	require.Equal(t, "TestX/BACKEND/go_on", withoutBackend("TestX/"+goBackend+"/go_on", goBackend))
 	require.Equal(t, [][]string{{"    --- FAIL: TestX/a", failed, "TestX/a"}, {"=== RUN   TestX/b", "=== RUN", "TestX/b"}},
 		line.FindAllStringSubmatch("    --- FAIL: TestX/a (0.00s)\n=== RUN   TestX/b\n", -1))
 }
