@@ -279,7 +279,7 @@ func TestNewInPlacePlan(t *testing.T) {
 		want                 int
 	}{
 		{4096, 32768, 2048, mlxc.Float32, 32768}, // 512 MiB
-		{4096, 128256, 4096, mlxc.BFloat16, 128256 - 5120},
+		{4096, 128256, 4096, mlxc.BFloat16, 128256 - 6144},
 		{4096, 128256, 4096, mlxc.Float32, 128256 - 5120},
 		{16384, 128256, 2048, mlxc.Float16, 128256 - 3072},
 		{1 << 20, 4096, 8192, mlxc.Float32, 4065},                // hidden is larger than the logits

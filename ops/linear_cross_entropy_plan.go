@@ -55,15 +55,15 @@ func (p classPlan) keptWithoutWeight(classes int) int {
 }
 
 // newInPlacePlan returns the plan of a cudaLoss. Small logits are one slice. Otherwise the other arrays must also fit in
-// the memory of all logits, half of the memory that MLX's gradient takes: the workspace, the states of the rows and a
-// copy of hidden. A second slice, whose logits take memory of dweight, has as many classes as these arrays need. Matrix
-// products are fastest if slices are multiples of 1024 classes.
+// the memory of all logits, half of the memory that MLX's gradient takes: a workspace for each pass, the states of the
+// rows and a copy of hidden. A second slice, whose logits take memory of dweight, has as many classes as these arrays
+// need. Matrix products are fastest if slices are multiples of 1024 classes.
 func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {
 	column := rows * dtype.Size()
 	if classes*column <= 512<<20 {
 		return classPlan{slice: classes, kept: 1}
 	}
-	others := productWorkspace + rows*(width*dtype.Size()+128)
+	others := 2*productWorkspace + rows*(width*dtype.Size()+128)
 	// matrixAtBeginning is limited to 2³¹ elements.
 	second := min(ceilDiv(others, column*1024)*1024, (math.MaxInt32-width)/rows)
 	// rows·second elements must fit in the first slice's rows of dweight.

@@ -30,6 +30,8 @@ enum { half_type = 2, float_type = 0, bfloat_type = 14 };
 enum { compute_float = 68, compute_tf32 = 77 };
 enum { pointer_mode = 2, transpose_a = 3, transpose_b = 4, device_pointers = 1 };
 enum { max_workspace = 1, min_alignment_a = 5, min_alignment_b = 6, min_alignment_c = 7, min_alignment_d = 8 };
+enum { algorithm_id = 0, algorithm_tile = 1, hopper_algorithm = 66 };
+enum { tile_128x160 = 29, tile_168x128 = 197, tile_176x128 = 201 };
 enum { capture_thread_local = 1, stream_non_blocking = 1 };
 
 struct heuristic {
@@ -67,6 +69,7 @@ struct functions {
   int (*preference_set)(void* preference, int what, const void* value, size_t size);
   int (*preference_free)(void* preference);
   int (*choose)(void*, void*, void*, void*, void*, void*, void*, int count, heuristic* found, int* n);
+  int (*attribute)(const void* algorithm, int what, void* value, size_t size, size_t* written);
   int (*multiply)(
       void*,
       void*,
@@ -117,6 +120,7 @@ struct functions {
     find(preference_set, blas, "cublasLtMatmulPreferenceSetAttribute");
     find(preference_free, blas, "cublasLtMatmulPreferenceDestroy");
     find(choose, blas, "cublasLtMatmulAlgoGetHeuristic");
+    find(attribute, blas, "cublasLtMatmulAlgoConfigGetAttribute");
     find(multiply, blas, "cublasLtMatmul");
     void* driver = open("libcuda.so.1");
     find(stream_create, driver, "cuStreamCreate");
@@ -279,9 +283,16 @@ class product : public on_cuda {
       prefer(min_alignment_b, alignment(address(a)));
       prefer(min_alignment_c, alignment(d));
       prefer(min_alignment_d, alignment(d));
+      std::vector<heuristic> found(16);
+      int n = 0;
       check(
-          cuda().choose(s.handle, of.p, db.p, da.p, dd.p, dd.p, wish.p, 1, &algorithm.best, &algorithm.chosen),
+          cuda().choose(s.handle, of.p, db.p, da.p, dd.p, dd.p, wish.p, found.size(), found.data(), &n),
           "cublasLtMatmulAlgoGetHeuristic");
+      found.resize(n);
+      if (n > 0) {
+        const bool is_short = a.itemsize() == 2 && a.shape(!p_.a_transposed) <= 4096;
+        algorithm = {best_of(found, is_short && rows * columns >= 1 << 25), 1};
+      }
     }
     // With a factor in the device's memory, the factor of the previous rows must be there, too.
     const float one = 1, previous = p_.accumulate;
@@ -295,6 +306,26 @@ class product : public on_cuda {
             s.handle, of.p, alpha, address(b), db.p, address(a), da.p, beta, d, dd.p, d, dd.p, algorithm.best.algorithm,
             address(workspace), algorithm.best.workspace, s.stream),
         "cublasLtMatmul");
+  }
+
+  // best_of returns one of cuBLASLt's algorithms. cuBLASLt sorts them by the time that it estimates. For large results
+  // of short sums, `small_tiles` selects tiles that are faster than the first algorithm; see RATIONALE.md.
+  static const heuristic& best_of(const std::vector<heuristic>& found, bool small_tiles) {
+    auto attribute = [](const heuristic& h, int what) {
+      uint32_t value = 0;
+      size_t written = 0;
+      check(
+          cuda().attribute(h.algorithm, what, &value, sizeof value, &written), "cublasLtMatmulAlgoConfigGetAttribute");
+      return value;
+    };
+    for (uint32_t tile : {tile_176x128, tile_168x128, tile_128x160}) {
+      for (auto& h : found) {
+        if (small_tiles && attribute(h, algorithm_id) == hopper_algorithm && attribute(h, algorithm_tile) == tile) {
+          return h;
+        }
+      }
+    }
+    return found[0];
   }
 
   static uint32_t alignment(const char* p) {
