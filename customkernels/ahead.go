@@ -20,9 +20,9 @@ func (k *Kernel) collect(add func(ahead.Program), l Launch, inputs []*mlxc.Array
 		dtypes[i], classes[i] = a.DType(), k.sizeClass(i, a)
 		arguments = append(arguments, fmt.Sprintf("%s: %v%v", k.source.InputNames[i], dtypes[i], classes[i]))
 	}
-	signature := k.signature(nil, l, inputs)
+	signature, values := k.signature(nil, l, inputs), valuesOf(inputs).inputs
 	if mlxc.CurrentBackend() == mlxc.BackendCUDA {
-		signature = k.cudaKey(l, inputs)
+		signature = k.cudaKey(l, inputs, values)
 	}
 	l.Outputs, l.Template = slices.Clone(l.Outputs), slices.Clone(l.Template)
 	add(ahead.Program{
@@ -41,7 +41,7 @@ func (k *Kernel) collect(add func(ahead.Program), l Launch, inputs []*mlxc.Array
 				defer zeros[i].Free()
 			}
 			if backend == mlxc.BackendCUDA {
-				_, err := k.cudaKernel(ctx, l, zeros)
+				_, err := k.cudaKernel(ctx, l, zeros, values)
 				return err
 			}
 			_, err := k.program(l, zeros)

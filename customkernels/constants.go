@@ -8,10 +8,11 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// constants caches the arrays of Constant and Constants.
+// constants caches the arrays of Constant and Constants, and the keys of the former.
 var constants struct {
-	mu     sync.Mutex
-	arrays map[constantKey]*mlxc.Array
+	mu      sync.Mutex
+	arrays  map[constantKey]*mlxc.Array
+	scalars map[*mlxc.Array]constantKey
 }
 
 type constantKey struct {
@@ -29,11 +30,11 @@ const maxConstants = 1024
 // array is cached and shared: do not free it.
 //
 // Constant is cheaper than mlxc.Scalar, which allocates an array at each launch. MLX keeps scalars in host memory, and
-// each threadgroup on an NVIDIA GPU would read them over the bus. A constant is in device memory. The first call with a
-// value may block until the device has written it.
+// each threadgroup on an NVIDIA GPU would read them over the bus. There a launch passes a constant by value. The first
+// call with a value may block until the device has written the array, which exported graphs contain.
 func Constant[T int32 | uint32 | float32](value T) *mlxc.Array { return constant(true, value) }
 
-// Constants returns a cached array of 1 to 16 values along one axis. See [Constant].
+// Constants returns a cached array of 1 to 16 values along one axis, in device memory on an NVIDIA GPU. See [Constant].
 func Constants[T int32 | uint32 | float32](values ...T) *mlxc.Array {
 	if most := len(constantKey{}.bits); len(values) < 1 || len(values) > most {
 		return mlxc.InvalidArray(mlxc.NewError("Constants", fmt.Errorf("%d values: there must be 1 to %d",
@@ -67,10 +68,31 @@ func constant[T int32 | uint32 | float32](scalar bool, values ...T) *mlxc.Array 
 	constants.mu.Lock()
 	defer constants.mu.Unlock()
 	if constants.arrays == nil || len(constants.arrays) >= maxConstants {
-		constants.arrays = map[constantKey]*mlxc.Array{}
+		constants.arrays, constants.scalars = map[constantKey]*mlxc.Array{}, map[*mlxc.Array]constantKey{}
 	}
 	constants.arrays[key] = a
+	if scalar {
+		constants.scalars[a] = key
+	}
 	return a
+}
+
+// inputValues holds the inputs of a launch that are arrays of Constant.
+type inputValues struct {
+	inputs uint32   // a bit for each input
+	bits   []uint32 // of the values, in the order of the inputs
+}
+
+func valuesOf(inputs []*mlxc.Array) (v inputValues) {
+	constants.mu.Lock()
+	defer constants.mu.Unlock()
+	for i, a := range inputs {
+		if key, ok := constants.scalars[a]; ok && i < 32 {
+			v.inputs |= 1 << i
+			v.bits = append(v.bits, key.bits[0])
+		}
+	}
+	return v
 }
 
 // makeConstant returns an evaluated array outside the caller's scope, so that it outlives the scope and no graph holds

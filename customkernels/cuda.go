@@ -18,7 +18,8 @@ func (k *Kernel) launchCUDA(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 	if err := checkBlocks(l); err != nil {
 		return fail(err)
 	}
-	kernel, err := k.cudaKernel(context.Background(), l, inputs)
+	values := valuesOf(inputs)
+	kernel, err := k.cudaKernel(context.Background(), l, inputs, values.inputs)
 	if err != nil {
 		return fail(err)
 	}
@@ -28,6 +29,7 @@ func (k *Kernel) launchCUDA(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 	}
 	return kernel.Apply(mlxc.KernelLaunch{
 		Outputs: l.Outputs, Grid: l.Grid, Threadgroup: l.Threadgroup, InitValue: l.InitValue,
+		Values: values.bits,
 	}, inputs...)
 }
 
@@ -78,16 +80,18 @@ func (l Launch) sameSimdgroups() bool {
 	return true
 }
 
-// cudaKernel returns the kernel of a launch.
-func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
-	return getOrBuild(k, k.cuda, k.cudaKey(l, inputs), func() (*mlxc.CUDAKernel, error) { return k.buildCUDA(ctx, l, inputs) })
+// cudaKernel returns the kernel of a launch. It passes the inputs in `values`, a bit for each, by value.
+func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array, values uint32) (*mlxc.CUDAKernel, error) {
+	return getOrBuild(k, k.cuda, k.cudaKey(l, inputs, values), func() (*mlxc.CUDAKernel, error) {
+		return k.buildCUDA(ctx, l, inputs, values)
+	})
 }
 
 // cudaKey returns the cache key of a launch's CUDA kernel. It covers Threadgroup, MinGroupsPerCore, ThreadgroupMemory,
-// Products, AlignedInputs, fullGroups, sameSimdgroups and the signature.
-func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array) []byte {
+// Products, values, AlignedInputs, fullGroups, sameSimdgroups and the signature.
+func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array, values uint32) []byte {
 	key := make([]byte, 0, keySize)
-	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory, int(l.Products)) {
+	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory, int(l.Products), int(values)) {
 		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
 	}
 	for _, b := range []bool{l.fullGroups(), l.sameSimdgroups(), l.AlignedInputs} {
@@ -113,7 +117,7 @@ func (k *Kernel) CUDASource(l Launch, inputs ...*mlxc.Array) (string, error) {
 		return "", err
 	}
 	library, err := cudaLibrary(l)
-	return cudaProgram(library, source, l, k.name), err
+	return cudaProgram(library, source, l, k.name, valuesOf(inputs).inputs), err
 }
 
 // cudaLibrary returns Metal's standard library for CUDA.
@@ -135,7 +139,9 @@ func (k *Kernel) cudaSource(text string, l Launch) (*translate.CUDASource, error
 }
 
 // buildCUDA translates, compiles and registers the kernel of a launch.
-func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) (*mlxc.CUDAKernel, error) {
+func (k *Kernel) buildCUDA(
+	ctx context.Context, l Launch, inputs []*mlxc.Array, values uint32,
+) (*mlxc.CUDAKernel, error) {
 	text, err := k.generate(l, inputs)
 	if err != nil {
 		return nil, err
@@ -159,7 +165,8 @@ func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) 
 	}
 	// MLX caches compiled kernels by name alone, so the name covers the whole source.
 	name := k.name + "_" + shader.Digest(library, source.Header, body,
-		strings.Join(names, ","), strings.Join(source.Outputs, ","), l.launchBounds(), strconv.FormatBool(l.AlignedInputs))
+		strings.Join(names, ","), strings.Join(source.Outputs, ","), l.launchBounds(), strconv.FormatBool(l.AlignedInputs),
+		strconv.Itoa(int(values)))
 	// MLX declares its kernels without __launch_bounds__. The compiler may then use more registers per thread than a
 	// large block can have, and the launch fails. A macro with the kernel's name adds the bounds.
 	function := "custom_kernel_" + name
@@ -174,8 +181,8 @@ func (k *Kernel) buildCUDA(ctx context.Context, l Launch, inputs []*mlxc.Array) 
 	}
 	// MLX passes shapes and strides only to kernels that it compiles itself.
 	if !source.UsesMetadata {
-		kernel.Function = function
-		if kernel.Code, err = compileCUDA(ctx, function, cudaProgram(library, source, l, function)); err != nil {
+		kernel.Function, kernel.Values = function, values
+		if kernel.Code, err = compileCUDA(ctx, function, cudaProgram(library, source, l, function, values)); err != nil {
 			return nil, k.loaded.MapCompilerError(text, err)
 		}
 	}

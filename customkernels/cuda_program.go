@@ -14,10 +14,17 @@ import (
 )
 
 // cudaProgram returns a program with one kernel, called function, that runs a launch. Its parameters are in the order
-// in which MLX passes them to compiled code: the inputs, the grid if some threadgroups are partial, and the outputs.
-func cudaProgram(library string, source *translate.CUDASource, l Launch, function string) string {
-	var parameters []string
-	for _, name := range source.Inputs {
+// in which MLX passes them to compiled code: pointers to the inputs, to the grid if some threadgroups are partial, and
+// to the outputs, and then the inputs in `values`, a bit for each, by value.
+func cudaProgram(library string, source *translate.CUDASource, l Launch, function string, values uint32) string {
+	var parameters, byValue []string
+	pointers := ""
+	for i, name := range source.Inputs {
+		if values>>i&1 != 0 {
+			byValue = append(byValue, "const int "+name+"_value")
+			pointers += fmt.Sprintf("  const void* const %s = &%[1]s_value;\n", name)
+			continue
+		}
 		parameters = append(parameters, "const void* "+name)
 	}
 	if !l.fullGroups() {
@@ -32,9 +39,9 @@ func cudaProgram(library string, source *translate.CUDASource, l Launch, functio
 	}
 	// NVRTC reports the lines of the Metal source.
 	return fmt.Sprintf("%s%s\n#line 1 \"%s\"\n%s#line 1 \"launch\"\n"+
-		"extern \"C\" __global__ void __launch_bounds__(%s) %s(%s) {\n%s}\n",
-		alignment, library, shader.MetalText, source.Header, l.launchBounds(), function, strings.Join(parameters, ", "),
-		source.Body(l.Threadgroup, l.fullGroups()))
+		"extern \"C\" __global__ void __launch_bounds__(%s) %s(%s) {\n%s%s}\n",
+		alignment, library, shader.MetalText, source.Header, l.launchBounds(), function,
+		strings.Join(append(parameters, byValue...), ", "), pointers, source.Body(l.Threadgroup, l.fullGroups()))
 }
 
 // compileCUDA compiles a program for the first NVIDIA GPU and returns the cubin or PTX.

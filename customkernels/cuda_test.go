@@ -2,6 +2,7 @@ package customkernels
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -167,10 +168,37 @@ kernel void copy(device const float* x [[buffer(0)]], device float* y [[buffer(1
 	} {
 		l := plain
 		l.Products = products
-		keys[string(k.cudaKey(l, []*mlxc.Array{x}))] = true
+		keys[string(k.cudaKey(l, []*mlxc.Array{x}, 0))] = true
 		text, err := k.CUDASource(l, x)
 		require.NoError(t, err)
 		require.Contains(t, text, fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n", want[0], want[1]))
 	}
 	require.Len(t, keys, 3)
+}
+
+// A program gets the values of Constant and pointers to other inputs.
+func TestConstantsArePassedByValue(t *testing.T) {
+	k := inline(t, `#include <metal_stdlib>
+using namespace metal;
+kernel void scale(device const float* x [[buffer(0)]], constant uint& n [[buffer(1)]], constant float& by [[buffer(2)]],
+    device float* y [[buffer(3)]], uint i [[thread_position_in_grid]]) {
+  y[i] = i < n ? x[i] * by : 0;
+}`)
+	x, n, by := mlxc.Zeros(mlxc.Float32, 64), Constant(uint32(8)), Constant(float32(-1))
+	l := k.withDefaults(perElement(x))
+	program := func(inputs ...*mlxc.Array) string {
+		text, err := k.CUDASource(l, inputs...)
+		require.NoError(t, err)
+		_, text, found := strings.Cut(text, " scale(")
+		require.True(t, found)
+		return text
+	}
+	text := program(x, n, by)
+	require.Contains(t, text, "const void* mlxg_buffer_x, void* mlxg_buffer_y, "+
+		"const int mlxg_buffer_n_value, const int mlxg_buffer_by_value) {")
+	require.Contains(t, text, "const void* const mlxg_buffer_by = &mlxg_buffer_by_value;")
+	require.Contains(t, program(x, n, mlxc.Scalar[float32](1)),
+		"const void* mlxg_buffer_x, const void* mlxg_buffer_by, void* mlxg_buffer_y, const int mlxg_buffer_n_value) {")
+	require.Equal(t, inputValues{inputs: 0b110, bits: []uint32{8, math.Float32bits(-1)}}, valuesOf([]*mlxc.Array{x, n, by}))
+	require.NotEqual(t, k.cudaKey(l, []*mlxc.Array{x, n, by}, 0b110), k.cudaKey(l, []*mlxc.Array{x, n, by}, 0b10))
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 type CUDAKernel struct {
 	kernel   *customKernel
 	compiled bool
+	values   int // inputs passed by value
 }
 
 // CUDAKernelSource is the source of a CUDA kernel.
@@ -45,6 +47,9 @@ type CUDAKernelSource struct {
 	// it gets no shapes, strides or template arguments.
 	Code     []byte
 	Function string
+	// Values has a bit for each input that launches of Code pass by value: 32 bits each, after the outputs. Their values
+	// are in [KernelLaunch].
+	Values uint32
 	// Aligned makes launches of Code read copies of views that do not begin at a multiple of 16 bytes in their buffer.
 	// MLX aligns the buffers of more than 8 bytes. Launches of Body read inputs where they are.
 	Aligned bool
@@ -77,12 +82,12 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	) unsafe.Pointer {
 		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body,
 			header, exported, function, unsafe.Pointer(unsafe.SliceData(s.Code)), C.size_t(len(s.Code)),
-			C.bool(!s.Strided), C.bool(s.Aligned), C.int(s.SharedMemory), err)
+			C.uint32_t(s.Values), C.bool(!s.Strided), C.bool(s.Aligned), C.int(s.SharedMemory), err)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &CUDAKernel{kernel: k, compiled: len(s.Code) > 0}, nil
+	return &CUDAKernel{kernel: k, compiled: len(s.Code) > 0, values: bits.OnesCount32(s.Values)}, nil
 }
 
 // Apply adds a launch to the graph of the inputs, on the current stream. CUDA runs whole blocks: if Grid is not a
@@ -91,6 +96,11 @@ func (k *CUDAKernel) Apply(l KernelLaunch, inputs ...*Array) ([]*Array, error) {
 	if k.compiled && len(l.Template) > 0 {
 		return nil, opError(k.kernel.name, fmt.Errorf("%d template arguments: a kernel with Code has none",
 			len(l.Template)), inputs...)
+	}
+	if !k.compiled {
+		l.Values = nil
+	} else if len(l.Values) != k.values {
+		return nil, opError(k.kernel.name, errCount("values of the launch", len(l.Values), k.values), inputs...)
 	}
 	return k.kernel.apply(l, inputs)
 }

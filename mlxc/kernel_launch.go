@@ -24,6 +24,7 @@ type KernelLaunch struct {
 	Threadgroup [3]int // in threads
 	Template    []TemplateArg
 	InitValue   *float32 // initial value of every output element; nil leaves outputs undefined
+	Values      []uint32 // bits of the inputs that CUDAKernelSource.Values selects; kernels without Code ignore them
 }
 
 // customKernel is a kernel registered with MLX.
@@ -122,9 +123,14 @@ func (l KernelLaunch) flatten(numbers []C.int) ([]C.int, string, error) {
 		numbers = append(numbers, kind, value)
 	}
 	if l.InitValue == nil {
-		return append(numbers, 0), names.String(), nil
+		numbers = append(numbers, 0)
+	} else {
+		numbers = append(numbers, 1, C.int(int32(math.Float32bits(*l.InitValue))))
 	}
-	return append(numbers, 1, C.int(int32(math.Float32bits(*l.InitValue)))), names.String(), nil
+	for _, v := range l.Values {
+		numbers = append(numbers, C.int(int32(v)))
+	}
+	return numbers, names.String(), nil
 }
 
 // flatten returns the argument's kind (MLXG_TEMPLATE_…) and value.

@@ -326,7 +326,8 @@ void* mlxg_metal_kernel_new(
     char** err);
 // If code_size is not 0, launches run the function `function` of code, a cubin or PTX. Launches in an exported graph
 // have the text instead, with exported_header in place of header. If aligned, launches of code read copies of inputs
-// that do not begin at a multiple of 16 bytes in their buffers.
+// that do not begin at a multiple of 16 bytes in their buffers. They pass the inputs in `values`, a bit for each, by
+// value.
 void* mlxg_cuda_kernel_new(
     const char* name,
     const char* inputs,
@@ -339,6 +340,7 @@ void* mlxg_cuda_kernel_new(
     const char* function,
     const void* code,
     size_t code_size,
+    uint32_t values,
     bool contiguous,
     bool aligned,
     int shared_memory,
@@ -346,8 +348,8 @@ void* mlxg_cuda_kernel_new(
 void mlxg_kernel_free(void* kernel);
 // mlxg_kernel_apply adds a launch. numbers holds, in order: the grid in threads (3), the threadgroup (3); the number of
 // outputs, and for each its dtype, number of axes and shape; the number of template arguments, and for each its kind
-// (MLXG_TEMPLATE_…) and value; 1 and the bits of the initial value, or 0. names holds the names of the template
-// arguments.
+// (MLXG_TEMPLATE_…) and value; 1 and the bits of the initial value, or 0; the values of inputs that are passed by
+// value. names holds the names of the template arguments.
 mlxg_results mlxg_kernel_apply(void* kernel, const uintptr_t* inputs, size_t n, const int* numbers, const char* names);
 
 enum { MLXG_TEMPLATE_DTYPE, MLXG_TEMPLATE_INT, MLXG_TEMPLATE_BOOL };

@@ -33,6 +33,7 @@ type rowGeometry struct {
 	vecUnaligned  int        // elements per vector of unaligned rows
 	heldDType     mlxc.DType // of elements in registers before their use
 	prefetch      bool       // load a row before the sums of the previous one
+	fullRows      bool       // the vectors of the threads fill a row
 	rowsPerGroup  int        // that a threadgroup processes at a time
 }
 
@@ -107,6 +108,7 @@ func accumulatingRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width
 		g.rowsPerGroup = t.rowsPerGroup
 	}
 	g.blocks = ceilDiv(width, g.threads*elements)
+	g.fullRows = width == g.threads*elements
 	g.threads *= g.rowsPerGroup
 	g.groupsPerCore = threadsPerCore / g.threads
 	g.vecsPerThread = elements / g.vec

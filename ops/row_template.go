@@ -31,6 +31,7 @@ func (t rowTemplate) fusedArgs(option mlxc.TemplateArg) []mlxc.TemplateArg {
 		mlxc.TemplateArg{Name: "HELD_T", Value: t.geometry.heldDType},
 		mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: t.geometry.vecUnaligned},
 		mlxc.TemplateArg{Name: "PREFETCH", Value: t.geometry.prefetch},
+		mlxc.TemplateArg{Name: "FULL_ROWS", Value: t.geometry.fullRows},
 		mlxc.TemplateArg{Name: "ROWS_PER_GROUP", Value: t.geometry.rowsPerGroup})
 }
 

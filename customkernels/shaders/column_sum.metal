@@ -32,5 +32,24 @@ template <typename T, int VEC, int ROWS_PER_STEP, int MAX_SIMDGROUPS>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float scratch[MAX_SIMDGROUPS * VEC * 32];
-  sum_rows<T, VEC, ROWS_PER_STEP>(partial, rows, width, sums, scratch, group, threads, lane, simdgroup, simdgroups);
+  sum_rows<T, VEC, ROWS_PER_STEP>(
+      partial, rows, width, sums + size_t(group.y) * width, scratch, group, threads, lane, simdgroup, simdgroups);
+}
+
+// Writes the sums of two matrices to arrays of their own.
+template <typename T, int VEC, int ROWS_PER_STEP, int MAX_SIMDGROUPS>
+[[kernel]] void column_sum_pair(
+    device const float* partial [[buffer(0)]],
+    constant uint& rows [[buffer(1)]],
+    constant uint& width [[buffer(2)]],
+    device T* first [[buffer(3)]],
+    device T* second [[buffer(4)]],
+    uint2 group [[threadgroup_position_in_grid]],
+    uint2 threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float scratch[MAX_SIMDGROUPS * VEC * 32];
+  sum_rows<T, VEC, ROWS_PER_STEP>(
+      partial, rows, width, group.y == 0 ? first : second, scratch, group, threads, lane, simdgroup, simdgroups);
 }

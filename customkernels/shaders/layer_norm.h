@@ -150,21 +150,29 @@ inline RowStatistics row_statistics(
   return row;
 }
 
-// Computes dx. The difference may cancel, so fma keeps the product unrounded.
+// Subtracts the mean from a vector of x.
 template <int VEC>
-inline void input_gradient(thread const float* x, thread const float* g, RowStatistics row, thread float* dx) {
+inline void center(thread float* x, float mean) {
   for (int k = 0; k < VEC; k++) {
-    dx[k] = row.r * fma(row.mean - x[k], row.c, g[k] - row.mean_g);
+    x[k] -= mean;
   }
 }
 
-// Adds a row's terms to dw and db.
+// Computes dx from x − mean. The difference may cancel, so fma keeps the product unrounded.
+template <int VEC>
+inline void input_gradient(thread const float* centered, thread const float* g, RowStatistics row, thread float* dx) {
+  for (int k = 0; k < VEC; k++) {
+    dx[k] = row.r * fma(-centered[k], row.c, g[k] - row.mean_g);
+  }
+}
+
+// Adds a row's terms to dw and db, from x − mean.
 template <int VEC, bool HAS_WEIGHT, bool HAS_BIAS>
 inline void add_parameter_gradients(
-    thread const float* x, thread const float* dy, float mean, float r, thread float* dw, thread float* db) {
+    thread const float* centered, thread const float* dy, float r, thread float* dw, thread float* db) {
   for (int k = 0; k < VEC; k++) {
     if (HAS_WEIGHT) {
-      dw[k] += dy[k] * ((x[k] - mean) * r);
+      dw[k] += dy[k] * (centered[k] * r);
     }
     if (HAS_BIAS) {
       db[k] += dy[k];

@@ -36,11 +36,12 @@
 //   parameter        meaning                                     constraint
 //   VEC              elements per vector                         a power of two
 //   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
-//   HELD_T           type of x, dy and w in registers            T or float
+//   HELD_T           type of x and dy in registers               T or float
 //   VEC_UNALIGNED    elements per vector of unaligned rows,      VEC for the vector registers of a CPU,
 //                    and accumulators per thread of all rows     or 1 for the fewest registers
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
-//   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group, a power of two
+//   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
+//   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
 //   HAS_WEIGHT       use w and write partial sums of dw          without it, w is not accessed
 //   HAS_BIAS         write partial sums of db                    without it and HAS_WEIGHT, partial is not accessed
@@ -54,12 +55,12 @@
 #include "layer_norm.h"
 
 // Adds vector v of a row, in the first pass over it.
-template <int VEC, bool ALIGNED, int ACCUMULATORS, typename STREAM, typename HELD>
+template <int VEC, bool ALIGNED, int ACCUMULATORS, typename STREAM, typename WEIGHT, typename HELD>
 inline void load_moments(
     STREAM stream,
     size_t start,
     int v,
-    thread const HELD& held_w,
+    thread const WEIGHT& held_w,
     thread HELD& held_x,
     thread HELD& held_dy,
     thread Moments<ACCUMULATORS>& moments) {
@@ -70,9 +71,9 @@ inline void load_moments(
 
 // Returns the moments of a thread's elements of a row, and prefetches the row of dx. The first vector, which sets the
 // shifts, is apart from the loop, so that a compiler keeps the moments in registers.
-template <int VEC, int ACCUMULATORS, bool ALIGNED, typename T, typename STREAM, typename HELD>
+template <int VEC, int ACCUMULATORS, bool ALIGNED, typename T, typename STREAM, typename WEIGHT, typename HELD>
 inline Moments<ACCUMULATORS> row_moments(
-    STREAM stream, size_t start, device T* dx, thread const HELD& held_w, thread HELD& held_x, thread HELD& held_dy) {
+    STREAM stream, size_t start, device T* dx, thread const WEIGHT& held_w, thread HELD& held_x, thread HELD& held_dy) {
   Moments<ACCUMULATORS> moments = {};
   if (stream.contains(0)) {
     prefetch_store<VEC>(dx + stream.column(0));
@@ -93,6 +94,7 @@ template <
     int VECS_PER_THREAD,
     int ACCUMULATORS,
     bool PREFETCH,
+    bool FULL_ROWS,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_BIAS,
@@ -115,7 +117,7 @@ inline void layer_norm_rows(
     uint simdgroup) {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
   const GroupRows own_rows = group_rows(threads.group, threads.groups, rows, threads.count);
-  typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, ALIGNED> Stream;
+  typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
   const Columns<VEC> columns = row_columns<VEC>(threads.index, threads.count, width, ALIGNED);
   const Stream stream = Stream{x, w, dy, columns.first, columns.stride, width, size_t(own_rows.step) * width};
 
@@ -127,7 +129,8 @@ inline void layer_norm_rows(
       dbs[v][k] = 0;
     }
   }
-  Held held_w, held_x, held_dy;
+  typename Stream::HeldWeight held_w;
+  Held held_x, held_dy;
   stream.begin(own_rows.first < own_rows.end, size_t(own_rows.first) * width, held_w, held_x, held_dy);
   const Counts<ACCUMULATORS> counts = count_elements<VEC, ACCUMULATORS>(columns.first, columns.stride, width);
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
@@ -145,9 +148,10 @@ inline void layer_norm_rows(
       float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
       stream.prefetch_next(start, v);
       stream.reload(start, v, held_w, held_x, held_dy, xs, dys, g);
+      center<VEC>(xs, statistics.mean);
       input_gradient<VEC>(xs, g, statistics, dxs);
       stream.store(dx + start, v, dxs);
-      add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, statistics.mean, statistics.r, dws[v], dbs[v]);
+      add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, statistics.r, dws[v], dbs[v]);
     }
     stream.end_row(is_last, held_x, held_dy, next_x, next_dy);
   }
@@ -169,6 +173,7 @@ template <
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
     bool PREFETCH,
+    bool FULL_ROWS,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_BIAS>
@@ -190,16 +195,17 @@ template <
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float2 scratch2[32];
   threadgroup float3 scratch3[32];
-  threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC * VECS_PER_THREAD>::SIZE];
+  threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
       vec_aligned<VEC>(partial, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width))) {
     layer_norm_rows<
-        T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, true>(
-        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
+        T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
+        true>(x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
-    layer_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false>(
+    layer_norm_rows<
+        T, HELD_T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false>(
         x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   }
 }
@@ -295,9 +301,10 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT, bool HAS_BI
       for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
         float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
         load_x_dy_g<HAS_WEIGHT>(x + start, dy + start, columns.at(v), columns, ws[v], xs, dys, g);
+        center<VEC>(xs, row.mean);
         input_gradient<VEC>(xs, g, row, dxs);
         columns.store(dx + start, columns.at(v), dxs);
-        add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, row.mean, row.r, dws[v], dbs[v]);
+        add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, row.r, dws[v], dbs[v]);
       }
     }
   }

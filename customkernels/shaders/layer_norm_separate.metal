@@ -97,12 +97,14 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool HAS_WEIGHT>
 
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
       float dxs[VEC];
+      center<VEC>(xs[v], found.mean);
       input_gradient<VEC>(xs[v], gs[v], found, dxs);
       columns.store(dx + start, columns.at(v), dxs);
     }
     for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
       float xs1[VEC], g1[VEC], dx1[VEC];
       load_x_g<HAS_WEIGHT>(x + start, w, dy + start, column, columns, xs1, g1);
+      center<VEC>(xs1, found.mean);
       input_gradient<VEC>(xs1, g1, found, dx1);
       columns.store(dx + start, column, dx1);
     }
@@ -143,9 +145,10 @@ template <typename T, typename PARTIAL_T, int VEC, int VECS_PER_THREAD, bool HAS
         float xs[VEC], dys[VEC];
         if (HAS_WEIGHT) {
           columns.load(x + start, columns.at(v), xs);
+          center<VEC>(xs, row.x);
         }
         columns.load(dy + start, columns.at(v), dys);
-        add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, row.x, row.y, dws[v], dbs[v]);
+        add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, row.y, dws[v], dbs[v]);
       }
     }
   }
@@ -178,5 +181,6 @@ template <typename T, int VEC, int ROWS_PER_STEP, int MAX_SIMDGROUPS>
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float scratch[MAX_SIMDGROUPS * VEC * 32];
-  sum_rows<T, VEC, ROWS_PER_STEP>(partial, groups, width, sums, scratch, group, threads, lane, simdgroup, simdgroups);
+  sum_rows<T, VEC, ROWS_PER_STEP>(
+      partial, groups, width, sums + size_t(group.y) * width, scratch, group, threads, lane, simdgroup, simdgroups);
 }

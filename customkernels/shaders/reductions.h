@@ -76,9 +76,9 @@ inline void sum_simdgroups(
   }
 }
 
-// Sums the rows of float matrix group.y in an order that depends only on the launch geometry. A lane sums VEC columns,
-// and a simdgroup sums VEC·min(threads, 32). The simdgroups share the rows. A simdgroup loads ROWS_PER_STEP rows at a
-// time, a power of two, and adds them in pairs. scratch has VEC·32 elements per simdgroup.
+// Sums the rows of float matrix group.y into `sums`, in an order that depends only on the launch geometry. A lane sums
+// VEC columns, and a simdgroup sums VEC·min(threads, 32). The simdgroups share the rows. A simdgroup loads
+// ROWS_PER_STEP rows at a time, a power of two, and adds them in pairs. scratch has VEC·32 elements per simdgroup.
 template <typename T, int VEC, int ROWS_PER_STEP>
 inline void sum_rows(
     device const float* matrices,
@@ -117,7 +117,6 @@ inline void sum_rows(
   }
   sum_simdgroups<VEC>(values, scratch, lane, simdgroup, simdgroups);
   if (simdgroup == 0 && column < width) {
-    device T* out = sums + size_t(group.y) * width;
-    store_vec<VEC>(out, column, width, vec_aligned<VEC>(out, width), values);
+    store_vec<VEC>(sums, column, width, vec_aligned<VEC>(sums, width), values);
   }
 }

@@ -29,10 +29,11 @@
 //   parameter        meaning                                     constraint
 //   VEC              elements per vector                         a power of two
 //   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
-//   HELD_T           type of x, dy and w in registers            T or float
+//   HELD_T           type of x and dy in registers               T or float
 //   VEC_UNALIGNED    elements per vector of unaligned rows       a power of two, divides VEC·VECS_PER_THREAD
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
-//   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group, a power of two
+//   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
+//   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
 //   HAS_WEIGHT       use w and write partial_dw                  without it, neither is accessed
 //   HAS_SUM          add dh, a cotangent of x itself, to dx      without it, dh is not accessed
@@ -48,9 +49,9 @@
 #include "rms_norm.h"
 
 // Returns a thread's parts of Σ x² and Σ g·x of a row, in the first pass over it.
-template <int VEC, typename STREAM, typename HELD>
+template <int VEC, typename STREAM, typename WEIGHT, typename HELD>
 inline float2 row_sums(
-    STREAM stream, size_t start, thread const HELD& held_w, thread HELD& held_x, thread HELD& held_dy) {
+    STREAM stream, size_t start, thread const WEIGHT& held_w, thread HELD& held_x, thread HELD& held_dy) {
   constexpr int ACCUMULATORS = VEC < 4 ? 4 : VEC;
   float squares[ACCUMULATORS] = {};
   float products[ACCUMULATORS] = {};
@@ -64,12 +65,12 @@ inline float2 row_sums(
 }
 
 // Stores dx of a row from (r, c), and adds the row's terms to dw, in the second pass over it.
-template <bool HAS_WEIGHT, bool HAS_SUM, int VEC, typename STREAM, typename HELD, typename T>
+template <bool HAS_WEIGHT, bool HAS_SUM, int VEC, typename STREAM, typename WEIGHT, typename HELD, typename T>
 inline void store_gradients(
     STREAM stream,
     size_t start,
     float2 rc,
-    thread const HELD& held_w,
+    thread const WEIGHT& held_w,
     thread const HELD& held_x,
     thread const HELD& held_dy,
     thread const HELD& held_dh,
@@ -99,6 +100,7 @@ template <
     int VEC,
     int VECS_PER_THREAD,
     bool PREFETCH,
+    bool FULL_ROWS,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_SUM,
@@ -120,7 +122,7 @@ inline void rms_norm_rows(
     uint simdgroup) {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
   const GroupRows own_rows = group_rows(threads.group, threads.groups, rows, threads.count);
-  typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, HAS_WEIGHT, ALIGNED> Stream;
+  typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
   const Stream stream =
       Stream{x, w, dy, size_t(threads.index) * VEC, size_t(threads.count) * VEC, width, size_t(own_rows.step) * width};
   const float inverse_width = 1.0f / float(width);
@@ -131,7 +133,8 @@ inline void rms_norm_rows(
       dws[v][k] = 0;
     }
   }
-  Held held_w, held_x, held_dy;
+  typename Stream::HeldWeight held_w;
+  Held held_x, held_dy;
   stream.begin(own_rows.first < own_rows.end, size_t(own_rows.first) * width, held_w, held_x, held_dy);
   uint buffer = 0;
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
@@ -164,6 +167,7 @@ template <
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
     bool PREFETCH,
+    bool FULL_ROWS,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_SUM>
@@ -185,16 +189,16 @@ template <
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float2 scratch[2][32];
-  threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC * VECS_PER_THREAD>::SIZE];
+  threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
       vec_aligned<VEC>(partial_dw, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) &&
       (!HAS_SUM || vec_aligned<VEC>(dh, width))) {
-    rms_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, true>(
+    rms_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, true>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
-    rms_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, false, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false>(
+    rms_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   }
 }

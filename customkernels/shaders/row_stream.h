@@ -83,17 +83,34 @@ inline RowThreads row_threads(
   return {group * ROWS_PER_GROUP + simdgroup, groups * ROWS_PER_GROUP, lane, 32, lane, 0, 1};
 }
 
-// The floats of threadgroup memory in which the simdgroups of a threadgroup add their vectors.
-template <int ROWS_PER_GROUP, int ELEMENTS_PER_THREAD>
+// The threadgroup memory in which the simdgroups of a threadgroup exchange the sums of VECS vectors per thread, half of
+// all. Neighboring lanes, and neighboring columns, are in different memory banks.
+template <int ROWS_PER_GROUP, int VEC, int VECS_PER_THREAD>
 struct GroupSums {
-  static constexpr constant int SIZE = ROWS_PER_GROUP > 1 ? ROWS_PER_GROUP / 2 * ELEMENTS_PER_THREAD * 32 : 1;
+  static constexpr constant int VECS = (VECS_PER_THREAD + 1) / 2;
+  static constexpr constant uint STRIDE = VEC > 1 ? 32 + 32 / VEC : 32;
+  static constexpr constant int SIZE = ROWS_PER_GROUP > 1 ? ROWS_PER_GROUP * VECS * VEC * STRIDE : 1;
+
+  static uint at(uint simdgroup, uint element, uint lane) {
+    return (simdgroup * (VECS * VEC) + element) * STRIDE + lane;
+  }
 };
 
 // One thread's access to the rows of x and dy and to the weight. The held vectors are arguments and not members, so
-// that each array is a variable of its own.
-template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, bool PREFETCH, bool HAS_WEIGHT, bool ALIGNED>
+// that each array is a variable of its own. With FULL_ROWS the threads' vectors fill each row, so no load or store has
+// a condition.
+template <
+    typename T,
+    typename HELD_T,
+    int VEC,
+    int VECS_PER_THREAD,
+    bool PREFETCH,
+    bool FULL_ROWS,
+    bool HAS_WEIGHT,
+    bool ALIGNED>
 struct RowStream {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
+  typedef HeldVecs<float, VEC, VECS_PER_THREAD> HeldWeight;  // converted once for all rows
   static constexpr constant bool WHOLE_ROWS = ALIGNED && VECS_PER_THREAD * VEC <= 32;
   static constexpr constant bool HOLDS = WHOLE_ROWS || (ALIGNED && !is_same<T, HELD_T>::value);
 
@@ -107,7 +124,7 @@ struct RowStream {
 
   size_t column(int v) const { return first + v * stride; }
 
-  bool contains(int v) const { return v < VECS_PER_THREAD && first + v * stride < width; }
+  bool contains(int v) const { return v < VECS_PER_THREAD && (FULL_ROWS || first + v * stride < width); }
 
   // Loads all vectors of an aligned row.
   void hold(device const T* row, thread Held& held) const {
@@ -126,9 +143,9 @@ struct RowStream {
   }
 
   // Loads the weight and, with PREFETCH, the first row. Rows are given by the index of their first element.
-  void begin(bool has_rows, size_t start, thread Held& held_w, thread Held& held_x, thread Held& held_dy) const {
-    if (HOLDS && HAS_WEIGHT) {
-      hold(w, held_w);
+  void begin(bool has_rows, size_t start, thread HeldWeight& held_w, thread Held& held_x, thread Held& held_dy) const {
+    for (int v = 0; HOLDS && HAS_WEIGHT && contains(v); v++) {
+      load_vec<VEC>(w, column(v), width, true, reinterpret_cast<thread float*>(held_w.vecs[v].values));
     }
     if (WHOLE_ROWS && PREFETCH && has_rows) {
       hold(x + start, held_x);
@@ -153,7 +170,7 @@ struct RowStream {
   void load(
       size_t start,
       int v,
-      thread const Held& held_w,
+      thread const HeldWeight& held_w,
       thread Held& held_x,
       thread Held& held_dy,
       thread float* xs,
@@ -170,17 +187,21 @@ struct RowStream {
   void reload(
       size_t start,
       int v,
-      thread const Held& held_w,
+      thread const HeldWeight& held_w,
       thread const Held& held_x,
       thread const Held& held_dy,
       thread float* xs,
       thread float* dys,
       thread float* g) const {
-    float ws[VEC];
     held_values(held_x, x + start, v, xs);
     held_values(held_dy, dy + start, v, dys);
+    if (HOLDS) {
+      times_weight<VEC, HAS_WEIGHT>(dys, reinterpret_cast<thread const float*>(held_w.vecs[v].values), g);
+      return;
+    }
+    float ws[VEC];
     if (HAS_WEIGHT) {
-      held_values(held_w, w, v, ws);
+      load_vec<VEC>(w, column(v), width, ALIGNED, ws);
     }
     times_weight<VEC, HAS_WEIGHT>(dys, ws, g);
   }
@@ -226,28 +247,32 @@ struct RowStream {
     store_vec<VEC>(row, column(v), width, ALIGNED, values);
   }
 
-  // Stores the sums of a threadgroup's rows in `row`. With several simdgroups of rows, half of them add the sums of the
-  // other half, until the first one has all. scratch has GroupSums::SIZE elements.
+  // Stores the sums of a threadgroup's rows in `row`. Simdgroups with rows of their own exchange their sums through
+  // scratch, which has GroupSums::SIZE elements, one half of the columns after the other.
   template <int ROWS_PER_GROUP>
   void store_group_sums(
       device float* row, thread float (*sums)[VEC], threadgroup float* scratch, uint lane, uint simdgroup) const {
-    for (uint adders = ROWS_PER_GROUP / 2; adders > 0; adders /= 2) {
-      threadgroup float* const own = scratch + simdgroup % adders * (VECS_PER_THREAD * VEC * 32) + lane;
+    typedef GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD> Sums;
+    for (int v = 0; ROWS_PER_GROUP == 1 && contains(v); v++) {
+      store(row, v, sums[v]);
+    }
+    for (int begin = 0; ROWS_PER_GROUP > 1 && begin < VECS_PER_THREAD; begin += Sums::VECS) {
       threadgroup_barrier(mem_flags::mem_threadgroup);  // after the previous use of scratch
-      for (int v = 0; contains(v) && simdgroup / adders == 1; v++) {
+      for (int v = begin; v < begin + Sums::VECS && contains(v); v++) {
         for (int k = 0; k < VEC; k++) {
-          own[(v * VEC + k) * 32] = sums[v][k];
+          scratch[Sums::at(simdgroup, (v - begin) * VEC + k, lane)] = sums[v][k];
         }
       }
       threadgroup_barrier(mem_flags::mem_threadgroup);
-      for (int v = 0; contains(v) && simdgroup < adders; v++) {
-        for (int k = 0; k < VEC; k++) {
-          sums[v][k] += own[(v * VEC + k) * 32];
+      const size_t end = min(width, (begin + Sums::VECS) * stride);
+      for (size_t c = begin * stride + simdgroup * 32 + lane; c < end; c += ROWS_PER_GROUP * 32) {
+        const uint element = uint(c / stride - begin) * VEC + c % VEC;
+        float sum = scratch[Sums::at(0, element, c % stride / VEC)];
+        for (uint s = 1; s < ROWS_PER_GROUP; s++) {
+          sum += scratch[Sums::at(s, element, c % stride / VEC)];
         }
+        row[c] = sum;
       }
-    }
-    for (int v = 0; contains(v) && (ROWS_PER_GROUP == 1 || simdgroup == 0); v++) {
-      store(row, v, sums[v]);
     }
   }
 };

@@ -1,5 +1,6 @@
 // Custom Metal and CUDA kernels.
 #include <bit>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -21,7 +22,8 @@ using launcher = mx::fast::CustomKernelFunction;
 // kernel is a custom kernel of MLX.
 struct kernel {
   launcher launch;
-  launcher exported;  // used for launches in exported graphs; its text must not refer to files of this process
+  launcher exported;    // used for launches in exported graphs; its text must not refer to files of this process
+  uint32_t values = 0;  // a bit for each input that `launch` passes by value
 };
 
 // texts splits n zero-terminated strings.
@@ -78,6 +80,7 @@ void* mlxg_cuda_kernel_new(
     const char* function,
     const void* code,
     size_t code_size,
+    uint32_t values,
     bool contiguous,
     bool aligned,
     int shared_memory,
@@ -92,7 +95,8 @@ void* mlxg_cuda_kernel_new(
     }
     std::string text(static_cast<const char*>(code), code_size);
     return kernel{
-        mlxg::compiled_kernel(function, std::move(text), contiguous, aligned, shared_memory), with(exported_header)};
+        mlxg::compiled_kernel(function, std::move(text), contiguous, aligned, shared_memory), with(exported_header),
+        values};
   });
 }
 
@@ -138,9 +142,18 @@ mlxg_results mlxg_kernel_apply(void* k, const uintptr_t* inputs, size_t n, const
       init = std::bit_cast<float>(next());
     }
     auto& made = *static_cast<kernel*>(k);
+    auto by_value = mlxg::exporting() ? 0 : made.values;
+    std::vector<uintptr_t> by_pointer;
+    for (size_t i = 0; i < n; i++) {
+      if (i < 32 && by_value >> i & 1) {
+        arguments.emplace_back("", next());
+      } else {
+        by_pointer.push_back(inputs[i]);
+      }
+    }
     return (mlxg::exporting() ? made.exported : made.launch)(
-        mlxg::arrays_of(inputs, n), shapes, dtypes, grid, threadgroup, arguments, init, false,
-        *static_cast<mx::Stream*>(mlxg_stream().ctx));
+        mlxg::arrays_of(by_pointer.data(), by_pointer.size()), shapes, dtypes, grid, threadgroup, arguments, init,
+        false, *static_cast<mx::Stream*>(mlxg_stream().ctx));
   });
 }
 

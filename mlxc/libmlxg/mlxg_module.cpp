@@ -118,11 +118,15 @@ void replace_primitive(mlxg::arrays& outputs, const std::shared_ptr<mx::Primitiv
 mx::fast::CustomKernelFunction mlxg::compiled_kernel(
     std::string function, std::string code, bool contiguous, bool aligned, int shared_memory) {
   auto shared = std::make_shared<cuda_module>(std::move(code));
-  return [=](auto& inputs, auto& shapes, auto& dtypes, auto grid, auto threadgroup, const auto&, auto init, bool,
-             auto stream) {
+  return [=](auto& inputs, auto& shapes, auto& dtypes, auto grid, auto threadgroup, const auto& arguments, auto init,
+             bool, auto stream) {
+    std::vector<mx::fast::ScalarArg> values;
+    for (auto& a : arguments) {
+      values.push_back(std::get<int>(a.second));
+    }
     auto with = [&](const std::string& text) {
       auto outputs = mx::fast::precompiled_cuda_kernel(
-          function, text, inputs, shapes, dtypes, {}, grid, threadgroup, shared_memory, init, contiguous, stream);
+          function, text, inputs, shapes, dtypes, values, grid, threadgroup, shared_memory, init, contiguous, stream);
       if (aligned) {
         replace_primitive(outputs, std::make_shared<aligned_launch>(outputs[0].primitive_ptr()));
       }
