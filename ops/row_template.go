@@ -31,7 +31,8 @@ func (t rowTemplate) fusedArgs(option mlxc.TemplateArg) []mlxc.TemplateArg {
 		mlxc.TemplateArg{Name: "HELD_T", Value: t.geometry.heldDType},
 		mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: t.geometry.vecUnaligned},
 		mlxc.TemplateArg{Name: "PREFETCH", Value: t.geometry.prefetch},
-		mlxc.TemplateArg{Name: "ROWS_PER_GROUP", Value: t.geometry.rowsPerGroup})
+		mlxc.TemplateArg{Name: "ROWS_PER_GROUP", Value: t.geometry.rowsPerGroup},
+		t.bypassArg())
 }
 
 // statisticsArgs returns the arguments of the norms' statistics kernels.
@@ -42,6 +43,10 @@ func (t rowTemplate) statisticsArgs(rowsPerStep int) []mlxc.TemplateArg {
 // gammaPartialArgs returns the arguments of layer_norm_bwd_gamma_partial. partial is the dtype of the partial sums.
 func (t rowTemplate) gammaPartialArgs(partial mlxc.DType, hasBias bool) []mlxc.TemplateArg {
 	return append(t.weightedArgs(hasBiasArg(hasBias)), mlxc.TemplateArg{Name: "PARTIAL_T", Value: partial})
+}
+
+func (t rowTemplate) bypassArg() mlxc.TemplateArg {
+	return mlxc.TemplateArg{Name: "BYPASS_CACHES", Value: t.geometry.bypassCaches}
 }
 
 func (t rowTemplate) weightArg() mlxc.TemplateArg {

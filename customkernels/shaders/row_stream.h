@@ -95,6 +95,7 @@ template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, bool PREFET
 struct RowStream {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
   static constexpr constant bool WHOLE_ROWS = ALIGNED && VECS_PER_THREAD * VEC <= 32;
+  static constexpr constant bool IS_ALIGNED = ALIGNED;
   static constexpr constant bool HOLDS = WHOLE_ROWS || (ALIGNED && !is_same<T, HELD_T>::value);
 
   device const T* x;
@@ -186,9 +187,10 @@ struct RowStream {
   }
 
   // Prefetches vector v of the next row.
+  template <bool BYPASS_CACHES>
   void prefetch_next(size_t start, int v) const {
-    prefetch_load<VEC>(x + start + row_step + column(v));
-    prefetch_load<VEC>(dy + start + row_step + column(v));
+    prefetch_next_row<BYPASS_CACHES, VEC>(x + start + row_step + column(v));
+    prefetch_next_row<BYPASS_CACHES, VEC>(dy + start + row_step + column(v));
   }
 
   // Makes the next row the current one.
