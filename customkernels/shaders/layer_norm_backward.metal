@@ -73,12 +73,7 @@ inline void load_moments(
 // shifts, is apart from the loop, so that a compiler keeps the moments in registers.
 template <int VEC, int ACCUMULATORS, bool BYPASS_CACHES, bool ALIGNED, typename T, typename STREAM, typename HELD>
 inline Moments<ACCUMULATORS> row_moments(
-    STREAM stream,
-    size_t start,
-    device T* dx,
-    thread const HELD& held_w,
-    thread HELD& held_x,
-    thread HELD& held_dy) {
+    STREAM stream, size_t start, device T* dx, thread const HELD& held_w, thread HELD& held_x, thread HELD& held_dy) {
   Moments<ACCUMULATORS> moments = {};
   if (stream.contains(0)) {
     prefetch_row_store<BYPASS_CACHES, VEC>(dx + stream.column(0));
@@ -153,7 +148,7 @@ inline void layer_norm_rows(
     for (int v = 0; stream.contains(v); v++) {
       float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
       stream.template prefetch_next<BYPASS_CACHES>(start, v);
-      stream.reload(start, v, held_w, held_x, held_dy, xs, dys, g);
+      stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
       input_gradient<VEC>(xs, g, statistics, dxs);
       row_of_dx.store(stream.column(v), width, ALIGNED, dxs);
       add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, statistics.mean, statistics.r, dws[v], dbs[v]);
@@ -206,9 +201,8 @@ template <
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
       vec_aligned<VEC>(partial, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width))) {
     layer_norm_rows<
-        T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
-        BYPASS_CACHES, true>(
-        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
+        T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, BYPASS_CACHES,
+        true>(x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
     layer_norm_rows<

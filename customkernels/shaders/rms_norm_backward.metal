@@ -79,7 +79,7 @@ inline void store_gradients(
     thread float (*dws)[VEC]) {
   for (int v = 0; stream.contains(v); v++) {
     float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
-    stream.reload(start, v, held_w, held_x, held_dy, xs, dys, g);
+    stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
     input_gradient<VEC>(xs, g, rc.x, rc.y, dxs);
     if (HAS_SUM) {
       float dhs[VEC];
@@ -196,8 +196,7 @@ template <
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
       vec_aligned<VEC>(partial_dw, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) &&
       (!HAS_SUM || vec_aligned<VEC>(dh, width))) {
-    rms_norm_rows<
-        T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES, true>(
+    rms_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES, true>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;

@@ -26,8 +26,29 @@
 // in use.
 constant constexpr uint PREFETCHED_BYTES = 64 << 10;
 
+// Prefetches in the pass that sums a row: the row of dx or, if dx bypasses the caches, the next row of y. Both passes
+// then access memory.
+template <bool BYPASS_CACHES, int VEC, typename T>
+inline void prefetch_beside_sums(device const T* y, device T* dx, size_t column, size_t width) {
+  if (!BYPASS_CACHES) {
+    prefetch_store<VEC>(dx + column);
+  } else if (column * sizeof(T) < PREFETCHED_BYTES) {
+    prefetch_next_row<BYPASS_CACHES, VEC>(y + width + column);
+  }
+}
+
+// Prefetches in the pass that stores dx: the next row of dy and, unless the other pass has done it, of y.
+template <bool BYPASS_CACHES, int VEC, typename T>
+inline void prefetch_beside_stores(device const T* next_y, device const T* next_dy, size_t column) {
+  if (column * sizeof(T) < PREFETCHED_BYTES) {
+    if (!BYPASS_CACHES) {
+      prefetch_next_row<BYPASS_CACHES, VEC>(next_y + column);
+    }
+    prefetch_next_row<BYPASS_CACHES, VEC>(next_dy + column);
+  }
+}
+
 // Returns Σ y·dy over the thread's elements of a row. Its first VECS_PER_THREAD vectors are loaded into ys and dys.
-// Prefetches the row of dx.
 template <bool BYPASS_CACHES, int VECS_PER_THREAD, int VEC, typename T>
 inline float row_products(
     device const T* y,
@@ -38,14 +59,14 @@ inline float row_products(
     thread float (*dys)[VEC]) {
   float products[VEC] = {};
   for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
-    prefetch_row_store<BYPASS_CACHES, VEC>(dx + columns.at(v));
+    prefetch_beside_sums<BYPASS_CACHES, VEC>(y, dx, columns.at(v), columns.width);
     columns.load(y, columns.at(v), ys[v]);
     columns.load(dy, columns.at(v), dys[v]);
     add_products<VEC>(ys[v], dys[v], products);
   }
   for (size_t column = columns.at(VECS_PER_THREAD); column < columns.width; column += columns.stride) {
     float ys1[VEC], dys1[VEC];
-    prefetch_row_store<BYPASS_CACHES, VEC>(dx + column);
+    prefetch_beside_sums<BYPASS_CACHES, VEC>(y, dx, column, columns.width);
     columns.load(y, column, ys1);
     columns.load(dy, column, dys1);
     add_products<VEC>(ys1, dys1, products);
@@ -94,24 +115,19 @@ template <typename T, int VEC, int VECS_PER_THREAD, bool BYPASS_CACHES>
     const size_t start = size_t(row) * width;
     float ys[VECS_PER_THREAD][VEC];
     float dys[VECS_PER_THREAD][VEC];
-    const float own =
-        row_products<BYPASS_CACHES, VECS_PER_THREAD>(y + start, dy + start, dx + start, columns, ys, dys);
+    const float own = row_products<BYPASS_CACHES, VECS_PER_THREAD>(y + start, dy + start, dx + start, columns, ys, dys);
     const size_t next = start + size_t(own_rows.step) * width;
     const float s = threadgroup_sum(own, scratch[buffer], lane, simdgroup, simdgroups);
 
     RowWriter<VEC, T, BYPASS_CACHES> row_of_dx;
     row_of_dx.begin_row(dx + start);
     for (int v = 0; v < VECS_PER_THREAD && columns.contain(v); v++) {
-      prefetch_next_row<BYPASS_CACHES, VEC>(y + next + columns.at(v));
-      prefetch_next_row<BYPASS_CACHES, VEC>(dy + next + columns.at(v));
+      prefetch_beside_stores<BYPASS_CACHES, VEC>(y + next, dy + next, columns.at(v));
       store_gradient(row_of_dx, columns.at(v), columns, ys[v], dys[v], s);
     }
     for (size_t column = columns.at(VECS_PER_THREAD); column < width; column += columns.stride) {
       float ys1[VEC], dys1[VEC];
-      if (column * sizeof(T) < PREFETCHED_BYTES) {
-        prefetch_next_row<BYPASS_CACHES, VEC>(y + next + column);
-        prefetch_next_row<BYPASS_CACHES, VEC>(dy + next + column);
-      }
+      prefetch_beside_stores<BYPASS_CACHES, VEC>(y + next, dy + next, column);
       columns.load(y + start, column, ys1);
       columns.load(dy + start, column, dys1);
       store_gradient(row_of_dx, column, columns, ys1, dys1, s);

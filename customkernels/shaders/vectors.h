@@ -149,8 +149,8 @@ inline void store_vec(device T* row, size_t column, size_t width, bool is_aligne
   }
 }
 
-// Stores the vectors of rows one after the other: begin_row, store for each vector from the first column on, and end_row.
-// With BYPASS_CACHES, which only a CPU and aligned rows have, the lines of the rows bypass the caches.
+// Stores the vectors of rows one after the other: begin_row, store for each vector from the first column on, and
+// end_row. With BYPASS_CACHES, which only a CPU and aligned rows have, the lines of the rows bypass the caches.
 template <int VEC, typename T, bool BYPASS_CACHES>
 struct RowWriter {
   device T* row;
