@@ -12,12 +12,13 @@ type lossKernelTuning struct {
 	bytesPerThread  int // bytes of a row that a thread holds in registers
 	deviceThreads   int // threads that fill the largest device; 0 for one threadgroup per block of columns
 	coreThreads     int // threads resident on a core; 0 if the compiler decides
-	elementsPerStep int // elements that a thread adds to its sums per step
+	elementsPerStep int // elements that a thread adds to its sums per step, at most
+	minPerStep      int // the least elementsPerStep for rows that steps do not divide; 0 for elementsPerStep
 	interleave      int // neighboring threads whose vectors alternate in a block
 }
 
 var lossKernelCPU = lossKernelTuning{
-	maxThreads: 1, bytesPerThread: 4096 * 4, deviceThreads: 64, elementsPerStep: 256, interleave: 1,
+	maxThreads: 1, bytesPerThread: 4096 * 4, deviceThreads: 64, elementsPerStep: 1024, minPerStep: 256, interleave: 1,
 }
 
 // lossTuning holds the tuning of cross_entropy_forward, cross_entropy_fwd_bwd and cross_entropy_backward by backend.
@@ -27,13 +28,15 @@ var lossTuning = map[mlxc.Backend]struct {
 	forward, fwdBwd, backward lossKernelTuning
 }{
 	// A threadgroup is one thread, a vector is a cache line, and 4096 floats of a row are an eighth of a fiber's stack
-	// of 128 KiB. Steps are short because a partial last step costs as much as a whole one. 64 groups balance the load
-	// of a few cores.
+	// of 128 KiB. A step begins with a maximum, on which its exponentials wait. 64 groups balance the load of a few
+	// cores. Backward has no sums, and the same kernel for all widths.
 	mlxc.BackendCPU: {
 		vecBytes: 64,
 		forward:  lossKernelCPU,
 		fwdBwd:   lossKernelCPU,
-		backward: lossKernelCPU,
+		backward: lossKernelTuning{
+			maxThreads: 1, bytesPerThread: 4096 * 4, deviceThreads: 64, elementsPerStep: 256, interleave: 1,
+		},
 	},
 	// The logits take a quarter of a thread's registers. 256 groups of 1024 threads are three per core of the largest
 	// GPU.
@@ -83,6 +86,16 @@ type lossGeometry struct {
 	interleave    int
 }
 
+// stepFor returns the elements of a step for rows of a width. A partial last step costs as much as a whole one, so steps
+// are shorter if it would add more than an eighth to the row.
+func (t lossKernelTuning) stepFor(width int) int {
+	step := t.elementsPerStep
+	for t.minPerStep > 0 && step > t.minPerStep && 8*ceilDiv(width, step)*step > 9*width {
+		step /= 2
+	}
+	return step
+}
+
 // lossGeometryFor returns the geometry for rows × width logits of a dtype. t is the kernel's entry in lossTuning.
 func lossGeometryFor(backend mlxc.Backend, t lossKernelTuning, dtype mlxc.DType, rows, width int) lossGeometry {
 	g := lossGeometry{registerDType: dtype, interleave: t.interleave, blocks: 1}
@@ -93,7 +106,7 @@ func lossGeometryFor(backend mlxc.Backend, t lossKernelTuning, dtype mlxc.DType,
 	elementsPerThread := t.bytesPerThread / elementSize
 	g.vec = lossTuning[backend].vecBytes / elementSize
 	g.vecsPerThread = max(elementsPerThread/g.vec, 1)
-	g.vecsPerStep = min(max(t.elementsPerStep/g.vec, 1), g.vecsPerThread)
+	g.vecsPerStep = min(max(t.stepFor(width)/g.vec, 1), g.vecsPerThread)
 	g.threads = min(wholeSimdgroups(width, elementsPerThread), t.maxThreads)
 	g.groupsPerCore = t.coreThreads / g.threads
 	if t.deviceThreads > 0 {

@@ -22,6 +22,9 @@ var rowTuning = map[mlxc.Backend]struct {
 	mlxc.BackendCUDA: {maxThreads: 1024, elementsPerThread: 8, vecBytes: 16, groups: 528, minRows: 10},
 }
 
+// bytesPastCaches is the size from which a CPU's caches do not hold a result until its next use. Tests set it.
+var bytesPastCaches = 8 << 20
+
 // A rowGeometry is the launch geometry of a kernel whose threadgroups process rows, or blocks of their columns.
 type rowGeometry struct {
 	threads       int        // per threadgroup
@@ -35,19 +38,20 @@ type rowGeometry struct {
 	prefetch      bool       // load a row before the sums of the previous one
 	fullRows      bool       // the vectors of the threads fill a row
 	rowsPerGroup  int        // that a threadgroup processes at a time
+	bypassCaches  bool       // when storing rows of a result (RowWriter)
 }
 
 // rowGeometryFor returns the geometry for rows of a width and dtype. vecsPerThread does not depend on the number of
 // rows and the width, so each kernel has one variant per dtype.
 func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	t := rowTuning[backend]
-	// GPUs hold elements in the storage dtype, because a conversion would wait for the load. In unaligned rows,
-	// neighboring threads load neighboring elements.
+	// Elements are held in the storage dtype: on a GPU a conversion would wait for the load, and on a CPU floats would
+	// take more of the caches. In unaligned rows, neighboring threads load neighboring elements.
 	g := rowGeometry{heldDType: dtype, vecUnaligned: 1, vec: t.vecBytes / dtype.Size(), rowsPerGroup: 1}
 	if backend == mlxc.BackendCPU {
-		g.heldDType = mlxc.Float32 // converted once
-		g.vec = t.vecBytes / g.heldDType.Size()
+		g.vec = t.vecBytes / mlxc.Float32.Size() // the sums are floats
 		g.vecUnaligned = g.vec
+		g.bypassCaches = rows*width*dtype.Size() >= bytesPastCaches && width%g.vec == 0
 	}
 	g.threads = min(wholeSimdgroups(width, t.elementsPerThread), t.maxThreads)
 	g.vecsPerThread = t.elementsPerThread / g.vec

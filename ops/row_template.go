@@ -32,7 +32,8 @@ func (t rowTemplate) fusedArgs(option mlxc.TemplateArg) []mlxc.TemplateArg {
 		mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: t.geometry.vecUnaligned},
 		mlxc.TemplateArg{Name: "PREFETCH", Value: t.geometry.prefetch},
 		mlxc.TemplateArg{Name: "FULL_ROWS", Value: t.geometry.fullRows},
-		mlxc.TemplateArg{Name: "ROWS_PER_GROUP", Value: t.geometry.rowsPerGroup})
+		mlxc.TemplateArg{Name: "ROWS_PER_GROUP", Value: t.geometry.rowsPerGroup},
+		t.bypassArg())
 }
 
 // statisticsArgs returns the arguments of the norms' statistics kernels.
@@ -43,6 +44,10 @@ func (t rowTemplate) statisticsArgs(rowsPerStep int) []mlxc.TemplateArg {
 // gammaPartialArgs returns the arguments of layer_norm_bwd_gamma_partial. partial is the dtype of the partial sums.
 func (t rowTemplate) gammaPartialArgs(partial mlxc.DType, hasBias bool) []mlxc.TemplateArg {
 	return append(t.weightedArgs(hasBiasArg(hasBias)), mlxc.TemplateArg{Name: "PARTIAL_T", Value: partial})
+}
+
+func (t rowTemplate) bypassArg() mlxc.TemplateArg {
+	return mlxc.TemplateArg{Name: "BYPASS_CACHES", Value: t.geometry.bypassCaches}
 }
 
 func (t rowTemplate) weightArg() mlxc.TemplateArg {

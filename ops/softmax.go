@@ -61,10 +61,15 @@ func softmaxRows(on target, kernel *customkernels.Kernel, inputs ...*mlxc.Array)
 	rows := inputs[0].Size() / width
 	g := independentRowGeometry(on.backend, dtype, rows, width)
 	g.vecsPerThread *= 4 / len(inputs)
+	template := rowTemplate{dtype: dtype, geometry: g}
+	args := template.args()
+	if len(inputs) == 2 { // the gradient
+		args = append(args, template.bypassArg())
+	}
 	return on.launch(kernel, customkernels.Launch{
 		Grid:        [3]int{g.groups * g.threads},
 		Threadgroup: [3]int{g.threads},
-		Template:    rowTemplate{dtype: dtype, geometry: g}.args(),
+		Template:    args,
 		Outputs:     []mlxc.Output{{Shape: shape, DType: dtype}},
 	}, append(inputs, uint32Args(rows, width)...)...)[0]
 }

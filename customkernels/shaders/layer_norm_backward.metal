@@ -43,6 +43,7 @@
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
 //   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
+//   BYPASS_CACHES    how to store dx (RowWriter)                 false on a GPU
 //   HAS_WEIGHT       use w and write partial sums of dw          without it, w is not accessed
 //   HAS_BIAS         write partial sums of db                    without it and HAS_WEIGHT, partial is not accessed
 //   threads          per group                                   32·n up to 1024, or below 32; in _columns 32·n or 1
@@ -71,16 +72,24 @@ inline void load_moments(
 
 // Returns the moments of a thread's elements of a row, and prefetches the row of dx. The first vector, which sets the
 // shifts, is apart from the loop, so that a compiler keeps the moments in registers.
-template <int VEC, int ACCUMULATORS, bool ALIGNED, typename T, typename STREAM, typename WEIGHT, typename HELD>
+template <
+    int VEC,
+    int ACCUMULATORS,
+    bool BYPASS_CACHES,
+    bool ALIGNED,
+    typename T,
+    typename STREAM,
+    typename WEIGHT,
+    typename HELD>
 inline Moments<ACCUMULATORS> row_moments(
     STREAM stream, size_t start, device T* dx, thread const WEIGHT& held_w, thread HELD& held_x, thread HELD& held_dy) {
   Moments<ACCUMULATORS> moments = {};
   if (stream.contains(0)) {
-    prefetch_store<VEC>(dx + stream.column(0));
+    prefetch_row_store<BYPASS_CACHES, VEC>(dx + stream.column(0));
     load_moments<VEC, ALIGNED>(stream, start, 0, held_w, held_x, held_dy, moments);
   }
   for (int v = 1; stream.contains(v); v++) {
-    prefetch_store<VEC>(dx + stream.column(v));
+    prefetch_row_store<BYPASS_CACHES, VEC>(dx + stream.column(v));
     load_moments<VEC, ALIGNED>(stream, start, v, held_w, held_x, held_dy, moments);
   }
   return moments;
@@ -98,6 +107,7 @@ template <
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_BIAS,
+    bool BYPASS_CACHES,
     bool ALIGNED>
 inline void layer_norm_rows(
     device const T* x,
@@ -140,19 +150,22 @@ inline void layer_norm_rows(
     stream.begin_row(start, is_last, held_x, held_dy, next_x, next_dy);
 
     Moments<ACCUMULATORS> moments =
-        row_moments<VEC, ACCUMULATORS, ALIGNED>(stream, start, dx + start, held_w, held_x, held_dy);
+        row_moments<VEC, ACCUMULATORS, BYPASS_CACHES, ALIGNED>(stream, start, dx + start, held_w, held_x, held_dy);
     const RowStatistics statistics = row_statistics<ACCUMULATORS>(
         moments, counts, eps, scratch2, scratch3, threads.lane, threads.simdgroup, threads.simdgroups);
 
+    RowWriter<VEC, T, BYPASS_CACHES> row_of_dx;
+    row_of_dx.begin_row(dx + start);
     for (int v = 0; stream.contains(v); v++) {
       float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
-      stream.prefetch_next(start, v);
-      stream.reload(start, v, held_w, held_x, held_dy, xs, dys, g);
+      stream.template prefetch_next<BYPASS_CACHES>(start, v);
+      stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
       center<VEC>(xs, statistics.mean);
       input_gradient<VEC>(xs, g, statistics, dxs);
-      stream.store(dx + start, v, dxs);
+      row_of_dx.store(stream.column(v), width, ALIGNED, dxs);
       add_parameter_gradients<VEC, HAS_WEIGHT, HAS_BIAS>(xs, dys, statistics.r, dws[v], dbs[v]);
     }
+    row_of_dx.end_row();
     stream.end_row(is_last, held_x, held_dy, next_x, next_dy);
   }
   device float* partial_dw = partial + size_t(group) * width;
@@ -176,7 +189,8 @@ template <
     bool FULL_ROWS,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
-    bool HAS_BIAS>
+    bool HAS_BIAS,
+    bool BYPASS_CACHES>
 [[kernel]] void layer_norm_backward(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -201,12 +215,13 @@ template <
       vec_aligned<VEC>(partial, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width))) {
     layer_norm_rows<
         T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
-        true>(x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
+        BYPASS_CACHES, true>(
+        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
     layer_norm_rows<
-        T, HELD_T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false>(
-        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
+        T, HELD_T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false,
+        false>(x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   }
 }
 

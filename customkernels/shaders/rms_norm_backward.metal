@@ -34,6 +34,7 @@
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
 //   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
+//   BYPASS_CACHES    how to store dx (RowWriter)                 false on a GPU
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
 //   HAS_WEIGHT       use w and write partial_dw                  without it, neither is accessed
 //   HAS_SUM          add dh, a cotangent of x itself, to dx      without it, dh is not accessed
@@ -65,7 +66,15 @@ inline float2 row_sums(
 }
 
 // Stores dx of a row from (r, c), and adds the row's terms to dw, in the second pass over it.
-template <bool HAS_WEIGHT, bool HAS_SUM, int VEC, typename STREAM, typename WEIGHT, typename HELD, typename T>
+template <
+    bool HAS_WEIGHT,
+    bool HAS_SUM,
+    int VEC,
+    typename STREAM,
+    typename WEIGHT,
+    typename HELD,
+    typename T,
+    typename WRITER>
 inline void store_gradients(
     STREAM stream,
     size_t start,
@@ -75,18 +84,18 @@ inline void store_gradients(
     thread const HELD& held_dy,
     thread const HELD& held_dh,
     device const T* dh,
-    device T* dx,
+    thread WRITER& dx,
     thread float (*dws)[VEC]) {
   for (int v = 0; stream.contains(v); v++) {
     float xs[VEC], dys[VEC], g[VEC], dxs[VEC];
-    stream.reload(start, v, held_w, held_x, held_dy, xs, dys, g);
+    stream.load(start, v, held_w, held_x, held_dy, xs, dys, g);
     input_gradient<VEC>(xs, g, rc.x, rc.y, dxs);
     if (HAS_SUM) {
       float dhs[VEC];
       stream.load_once(held_dh, dh + start, v, dhs);
       add_values<VEC>(dhs, dxs);
     }
-    stream.store(dx + start, v, dxs);
+    dx.store(stream.column(v), stream.width, STREAM::IS_ALIGNED, dxs);
     if (HAS_WEIGHT) {
       add_weight_gradient<VEC>(xs, dys, rc.x, dws[v]);
     }
@@ -104,6 +113,7 @@ template <
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_SUM,
+    bool BYPASS_CACHES,
     bool ALIGNED>
 inline void rms_norm_rows(
     device const T* x,
@@ -150,7 +160,10 @@ inline void rms_norm_rows(
     const float2 sums = threadgroup_sum(own, scratch[buffer], threads.lane, threads.simdgroup, threads.simdgroups);
     const float2 rc = row_statistics(sums, inverse_width, eps);
 
-    store_gradients<HAS_WEIGHT, HAS_SUM>(stream, start, rc, held_w, held_x, held_dy, held_dh, dh, dx, dws);
+    RowWriter<VEC, T, BYPASS_CACHES> row_of_dx;
+    row_of_dx.begin_row(dx + start);
+    store_gradients<HAS_WEIGHT, HAS_SUM>(stream, start, rc, held_w, held_x, held_dy, held_dh, dh, row_of_dx, dws);
+    row_of_dx.end_row();
     stream.end_row(is_last, held_x, held_dy, next_x, next_dy);
   }
   if (HAS_WEIGHT) {
@@ -170,7 +183,8 @@ template <
     bool FULL_ROWS,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
-    bool HAS_SUM>
+    bool HAS_SUM,
+    bool BYPASS_CACHES>
 [[kernel]] void rms_norm_backward(
     device const T* x [[buffer(0)]],
     device const T* w [[buffer(1)]],
@@ -194,11 +208,12 @@ template <
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
       vec_aligned<VEC>(partial_dw, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) &&
       (!HAS_SUM || vec_aligned<VEC>(dh, width))) {
-    rms_norm_rows<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, true>(
+    rms_norm_rows<
+        T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES, true>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
-    rms_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false>(
+    rms_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false, false>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   }
 }

@@ -1,13 +1,12 @@
 // The rows of x and dy in the backward pass of a norm, as a threadgroup processes them one after the other.
 //
 // A kernel goes over a row twice: first for sums, then for the gradient. A RowStream provides the elements in both
-// passes. Template parameters select one of three cases:
+// passes. Template parameters select one of two cases:
 //
 //   aligned rows of at most 32   Registers hold the whole row. All loads of a row are issued before its first use. With
 //   elements per thread          PREFETCH the loads of the next row are issued before the sums of the current one.
-//   other aligned rows           The first pass converts the row to HELD_T in thread memory. Only CPUs have this case.
-//   unaligned rows               Both passes load the elements from device memory. So do the other aligned rows if
-//                                HELD_T is T, because the copy would take more of a CPU's cache.
+//   other rows                   Both passes load the elements from device memory. A CPU then has them in its caches,
+//                                where a copy in thread memory would take more space.
 
 #include "rows.h"
 
@@ -112,7 +111,7 @@ struct RowStream {
   typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
   typedef HeldVecs<float, VEC, VECS_PER_THREAD> HeldWeight;  // converted once for all rows
   static constexpr constant bool WHOLE_ROWS = ALIGNED && VECS_PER_THREAD * VEC <= 32;
-  static constexpr constant bool HOLDS = WHOLE_ROWS || (ALIGNED && !is_same<T, HELD_T>::value);
+  static constexpr constant bool IS_ALIGNED = ALIGNED;
 
   device const T* x;
   device const T* w;
@@ -135,7 +134,7 @@ struct RowStream {
 
   // Converts vector v of a row to float, from `held` or from device memory.
   void held_values(thread const Held& held, device const T* row, int v, thread float* values) const {
-    if (HOLDS) {
+    if (WHOLE_ROWS) {
       convert_vec<VEC, float>(reinterpret_cast<thread const HELD_T*>(held.vecs[v].values), values);
     } else {
       load_vec<VEC>(row, column(v), width, ALIGNED, values);
@@ -144,7 +143,7 @@ struct RowStream {
 
   // Loads the weight and, with PREFETCH, the first row. Rows are given by the index of their first element.
   void begin(bool has_rows, size_t start, thread HeldWeight& held_w, thread Held& held_x, thread Held& held_dy) const {
-    for (int v = 0; HOLDS && HAS_WEIGHT && contains(v); v++) {
+    for (int v = 0; WHOLE_ROWS && HAS_WEIGHT && contains(v); v++) {
       load_vec<VEC>(w, column(v), width, true, reinterpret_cast<thread float*>(held_w.vecs[v].values));
     }
     if (WHOLE_ROWS && PREFETCH && has_rows) {
@@ -166,25 +165,8 @@ struct RowStream {
     }
   }
 
-  // Returns vector v of x, dy and g in xs, dys and g, in the first pass over the row.
+  // Returns vector v of x, dy and g in xs, dys and g.
   void load(
-      size_t start,
-      int v,
-      thread const HeldWeight& held_w,
-      thread Held& held_x,
-      thread Held& held_dy,
-      thread float* xs,
-      thread float* dys,
-      thread float* g) const {
-    if (HOLDS && !WHOLE_ROWS) {
-      load_vec_held(x + start, v, column(v), width, held_x);
-      load_vec_held(dy + start, v, column(v), width, held_dy);
-    }
-    reload(start, v, held_w, held_x, held_dy, xs, dys, g);
-  }
-
-  // Returns the same vectors in the second pass.
-  void reload(
       size_t start,
       int v,
       thread const HeldWeight& held_w,
@@ -195,7 +177,7 @@ struct RowStream {
       thread float* g) const {
     held_values(held_x, x + start, v, xs);
     held_values(held_dy, dy + start, v, dys);
-    if (HOLDS) {
+    if (WHOLE_ROWS) {
       times_weight<VEC, HAS_WEIGHT>(dys, reinterpret_cast<thread const float*>(held_w.vecs[v].values), g);
       return;
     }
@@ -207,9 +189,10 @@ struct RowStream {
   }
 
   // Prefetches vector v of the next row.
+  template <bool BYPASS_CACHES>
   void prefetch_next(size_t start, int v) const {
-    prefetch_load<VEC>(x + start + row_step + column(v));
-    prefetch_load<VEC>(dy + start + row_step + column(v));
+    prefetch_next_row<BYPASS_CACHES, VEC>(x + start + row_step + column(v));
+    prefetch_next_row<BYPASS_CACHES, VEC>(dy + start + row_step + column(v));
   }
 
   // Makes the next row the current one.

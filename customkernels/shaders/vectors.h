@@ -22,7 +22,7 @@ struct alignas(VEC * sizeof(T) < 16 ? VEC * sizeof(T) : 16) Vec {
 //   load_partial_vec    loads the vector at `column` and converts it to V; elements at and beyond `width` are zero
 //   store_partial_vec   rounds a vector to T and stores its elements below `width` at `column`
 //   load_words          copies the aligned vector at `column` to `words`
-//   prefetch_load       begins to load the vector at p, which need not be in the array, into the caches of a CPU
+//   prefetch_load       begins to load the vector at p, which need not be in the array, into a CPU's cache of LEVEL
 //   prefetch_store      does the same for a vector that the thread will store
 #ifdef MLXG_VECTOR_CONVERSIONS
 
@@ -61,9 +61,9 @@ inline void load_words(device const T* row, size_t column, thread WORDS& words) 
   mlxg::convert<VEC>(row + column, reinterpret_cast<thread T*>(words.values));
 }
 
-template <int VEC, typename T>
+template <int VEC, int LEVEL = 1, typename T>
 inline void prefetch_load(device const T* p) {
-  mlxg::prefetch<VEC * sizeof(T), false>(p);
+  mlxg::prefetch<VEC * sizeof(T), false, LEVEL>(p);
 }
 
 template <int VEC, typename T>
@@ -117,7 +117,7 @@ inline void load_words(device const T* row, size_t column, thread WORDS& words) 
   words = reinterpret_cast<device const WORDS*>(row)[column / VEC];
 }
 
-template <int VEC, typename T>
+template <int VEC, int LEVEL = 1, typename T>
 inline void prefetch_load(device const T* p) {}
 
 template <int VEC, typename T>
@@ -146,6 +146,48 @@ inline void store_vec(device T* row, size_t column, size_t width, bool is_aligne
     convert_vec<VEC, T>(values, row + column);
   } else {
     store_partial_vec<VEC>(row, column, width, values);
+  }
+}
+
+// Stores the vectors of rows one after the other: begin_row, store for each vector from the first column on, and
+// end_row. With BYPASS_CACHES, which only a CPU and aligned rows have, the lines of the rows bypass the caches.
+template <int VEC, typename T, bool BYPASS_CACHES>
+struct RowWriter {
+  device T* row;
+
+  void begin_row(device T* to) { row = to; }
+
+  void store(size_t column, size_t width, bool is_aligned, thread const float* values) const {
+    store_vec<VEC>(row, column, width, is_aligned, values);
+  }
+
+  void end_row() const {}
+};
+#ifdef MLXG_LINE_WRITER
+template <int VEC, typename T>
+struct RowWriter<VEC, T, true> {
+  mlxg::line_writer<T, VEC> lines;
+
+  void begin_row(device T* to) { lines.begin(to); }
+
+  void store(size_t, size_t, bool, thread const float* values) { lines.store(values); }
+
+  void end_row() { lines.end(); }
+};
+#endif
+
+// Prefetches a vector of the next row, beside the current row. The first-level cache has no space for rows of a large
+// result.
+template <bool BYPASS_CACHES, int VEC, typename T>
+inline void prefetch_next_row(device const T* p) {
+  prefetch_load<VEC, BYPASS_CACHES ? 2 : 1>(p);
+}
+
+// Prefetches a vector of a row that a RowWriter will store.
+template <bool BYPASS_CACHES, int VEC, typename T>
+inline void prefetch_row_store(device T* p) {
+  if (!BYPASS_CACHES) {
+    prefetch_store<VEC>(p);
   }
 }
 

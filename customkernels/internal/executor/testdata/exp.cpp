@@ -20,6 +20,8 @@ void compute(F f, uint bits, uint step, float* y) {
     case 4: compute([](float x) { return log2(x); }, bits, step, y); break;
     case 5: compute([](float x) { return log10(x); }, bits, step, y); break;
     case 6: compute([](float x) { return tanh(x); }, bits, step, y); break;
+    case 7: compute([](float x) { return fast::exp(x); }, bits, step, y); break;
+    case 8: compute([](float x) { return fast::exp2(x); }, bits, step, y); break;
   }
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {

@@ -72,11 +72,26 @@ MLXG_INLINE float exp2_1(float x) {
   return exp_or_limit(-151.0f, x, 129.0f, times_power_of_2(exp_near_0(r * M_LN2_F), integer_in(sum)));
 }
 
-MLXG_INLINE float fast_exp1(float x) {
-  return exp1(x);
+// Returns v·2^n for x in [low, high], where the result is normal and n is the integer in `sum`. It returns 0 if x is
+// below, and infinity or NaN if it is not. The shift removes the bits of to_integer.
+MLXG_INLINE float normal_or_limit(float low, float x, float high, float v, float sum) {
+  const int bits = __builtin_bit_cast(int, v) + (__builtin_bit_cast(int, sum) << 23);
+  const float finite = __builtin_bit_cast(float, x < low ? 0 : bits);
+  return x <= high ? finite : x + INFINITY;
 }
+
+// The fast functions return 0 in place of subnormal results, and the same bits as the others otherwise.
+MLXG_INLINE float fast_exp1(float x) {
+  const float sum = multiply_add(x, M_LOG2E_F, to_integer);
+  const float n = sum - to_integer;
+  const float r = multiply_add(n, -ln2_low, multiply_add(n, -ln2_high, x));
+  return normal_or_limit(-0x1.5d589ep6f, x, 0x1.62e42ep6f, exp_near_0(r), sum);
+}
+
 MLXG_INLINE float fast_exp2_1(float x) {
-  return exp2_1(x);
+  const float sum = x + to_integer;
+  const float r = x - (sum - to_integer);
+  return normal_or_limit(-126.0f, x, 0x1.fffffep6f, exp_near_0(r * M_LN2_F), sum);
 }
 
 MLXG_INLINE float exp10_1(float x) {
