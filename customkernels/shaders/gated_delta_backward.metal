@@ -134,13 +134,13 @@ struct PairSums {
   template <typename TEAM>
   static void sum_rows(threadgroup float* pairs, int steps, TEAM team) {
     for (int s = team.index(); s < steps; s += TEAM::THREADS) {
-      float sum = 0;
+      DecaySum sum = {0, 0};
       for (int t = 0; t < s; t++) {
         const float value = pairs[s * PITCH + t];
-        pairs[s * PITCH + t] = sum;
-        sum += value;
+        pairs[s * PITCH + t] = sum.total();
+        sum.add(value);
       }
-      pairs[s * PITCH + s] = sum;
+      pairs[s * PITCH + s] = sum.total();
     }
   }
 
@@ -148,11 +148,11 @@ struct PairSums {
   template <typename TEAM>
   static void sum_columns(threadgroup const float* pairs, threadgroup float* sums, int steps, TEAM team) {
     for (int t = team.index(); t < steps; t += TEAM::THREADS) {
-      float sum = 0;
+      DecaySum sum = {0, 0};
       for (int s = steps - 1; s >= t; s--) {
-        sum += pairs[s * PITCH + t];
+        sum.add(pairs[s * PITCH + t]);
       }
-      sums[t] = sum;
+      sums[t] = sum.total();
     }
   }
 };
