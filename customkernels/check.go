@@ -40,8 +40,8 @@ func (k *Kernel) checkArguments(l Launch, inputs []*mlxc.Array) error {
 		}
 	}
 	if l.Products < DefaultProducts || l.Products > FMAProducts {
-		return mlxc.NewError(k.name, fmt.Errorf("Launch.Products is %d; it must be DefaultProducts, SplitProducts or "+
-			"FMAProducts", l.Products), inputs...)
+		return mlxc.NewError(k.name, fmt.Errorf("Launch.Products is %d; it must be DefaultProducts, SplitProducts, "+
+			"FullSplitProducts or FMAProducts", l.Products), inputs...)
 	}
 	return nil
 }

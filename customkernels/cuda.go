@@ -125,8 +125,8 @@ func cudaLibrary(l Launch) (string, error) {
 	library, err := metalstd.CUDA()
 	bit := map[bool]int{true: 1}
 	tf32 := l.Products == DefaultProducts && mlxc.TF32Enabled()
-	return fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n#define MLXG_DYNAMIC_MEMORY %d\n%s",
-		bit[tf32], bit[l.Products == FMAProducts], l.ThreadgroupMemory, library), err
+	return fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n#define MLXG_FULL_SPLIT %d\n#define MLXG_DYNAMIC_MEMORY %d\n%s",
+		bit[tf32], bit[l.Products == FMAProducts], bit[l.Products == FullSplitProducts], l.ThreadgroupMemory, library), err
 }
 
 // cudaSource returns the CUDA translation of a launch's Metal source.

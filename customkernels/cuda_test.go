@@ -163,17 +163,19 @@ kernel void copy(device const float* x [[buffer(0)]], device float* y [[buffer(1
 	}
 	bit := map[bool]int{true: 1}
 	keys := map[string]bool{}
-	for products, want := range map[FloatProducts][2]int{
-		DefaultProducts: {bit[mlxc.TF32Enabled()], 0}, SplitProducts: {0, 0}, FMAProducts: {0, 1},
+	for products, want := range map[FloatProducts][3]int{
+		DefaultProducts: {bit[mlxc.TF32Enabled()], 0, 0}, SplitProducts: {0, 0, 0}, FullSplitProducts: {0, 0, 1},
+		FMAProducts: {0, 1, 0},
 	} {
 		l := plain
 		l.Products = products
 		keys[string(k.cudaKey(l, []*mlxc.Array{x}, 0))] = true
 		text, err := k.CUDASource(l, x)
 		require.NoError(t, err)
-		require.Contains(t, text, fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n", want[0], want[1]))
+		require.Contains(t, text, fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n#define MLXG_FULL_SPLIT %d\n",
+			want[0], want[1], want[2]))
 	}
-	require.Len(t, keys, 3)
+	require.Len(t, keys, 4)
 }
 
 // A program gets the values of Constant and pointers to other inputs.

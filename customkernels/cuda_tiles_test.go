@@ -25,8 +25,8 @@ func renameNamespace(text []byte) []byte {
 }
 
 // attentionLibrary returns the kernels of all attention shaders. With onDevice they use the CUDA executor's tiles, whose
-// instructions testdata/mma emulates, and multiply floats by fma, in TF32, or in parts of TF32 if neither is set.
-func attentionLibrary(t *testing.T, onDevice, tf32, fma bool) *Library {
+// instructions testdata/mma emulates, and DefaultProducts are in TF32.
+func attentionLibrary(t *testing.T, onDevice bool, products FloatProducts) *Library {
 	t.Helper()
 	files := fstest.MapFS{}
 	names, err := fs.Glob(Shaders(), "*")
@@ -58,7 +58,8 @@ func attentionLibrary(t *testing.T, onDevice, tf32, fma bool) *Library {
 			files[name] = &fstest.MapFile{Data: []byte(rename.Replace(string(renameNamespace(header))))}
 		}
 		bit := map[bool]int{true: 1}
-		text += fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n#define MLXG_DYNAMIC_MEMORY 0\n", bit[tf32], bit[fma])
+		text += fmt.Sprintf("#define MLXG_TF32 %d\n#define MLXG_FMA %d\n#define MLXG_FULL_SPLIT %d\n#define MLXG_DYNAMIC_MEMORY 0\n",
+			bit[products == DefaultProducts], bit[products == FMAProducts], bit[products == FullSplitProducts])
 		for _, header := range []string{"tiles", "warpgroup", "floats"} {
 			text += fmt.Sprintf("#include \"device_%s.h\"\n", header)
 		}
@@ -75,11 +76,11 @@ func attentionLibrary(t *testing.T, onDevice, tf32, fma bool) *Library {
 // The CUDA executor's tiles give the results of simdgroup_matrix up to rounding: for whole tiles and at their ends,
 // with two simdgroups that share several panels, and also their rows, with and without masks, and for warpgroups.
 func TestTilesOfCUDA(t *testing.T) {
-	plain := attentionLibrary(t, false, false, false)
+	plain := attentionLibrary(t, false, DefaultProducts)
 	const batches, heads, keyHeads = 1, 2, 1
 	for i, c := range []struct {
 		dtype     mlxc.DType
-		tf32, fma bool
+		products  FloatProducts // with TF32 enabled
 		lanes     int
 		queries   int
 		keys      int
@@ -89,39 +90,39 @@ func TestTilesOfCUDA(t *testing.T) {
 		d, dv     int
 		tolerance float64 // relative to the largest element
 	}{
-		{mlxc.Float16, true, false, 32, 37, 53, false, false, 16, 24, 40, 4e-3},
-		{mlxc.Float16, true, false, 32, 37, 64, true, false, 32, 16, 16, 4e-3},
-		{mlxc.Float16, true, false, 32, 37, 53, true, true, 16, 48, 32, 4e-3},
-		{mlxc.BFloat16, true, false, 32, 37, 53, true, false, 64, 32, 16, 3e-2},
-		{mlxc.Float32, true, false, 32, 37, 53, false, false, 16, 16, 24, 4e-3},
-		{mlxc.Float32, true, false, 32, 37, 53, false, true, 16, 48, 64, 4e-3},
-		{mlxc.Float32, false, false, 32, 37, 53, false, false, 16, 40, 24, 1e-6},
-		{mlxc.Float32, false, false, 32, 37, 53, false, true, 16, 80, 48, 1e-6},
-		{mlxc.Float32, false, false, 32, 37, 53, false, false, 16, 16, 8, 1e-6},
-		{mlxc.Float32, true, true, 32, 37, 53, false, false, 16, 40, 24, 1e-6},
-		{mlxc.Float32, true, true, 32, 37, 53, false, true, 16, 80, 48, 1e-6},
-		{mlxc.Float16, true, false, 128, 70, 83, false, false, 32, 64, 64, 4e-3},
-		{mlxc.BFloat16, true, false, 128, 70, 83, true, false, 16, 64, 64, 3e-2},
-		{mlxc.BFloat16, true, false, 128, 70, 83, true, false, 16, 64, 128, 3e-2},
-		{mlxc.Float16, true, false, 128, 64, 64, false, false, 16, 128, 64, 4e-3},
-		{mlxc.BFloat16, true, false, 128, 70, 83, true, true, 16, 128, 128, 3e-2},
-		{mlxc.Float32, true, false, 128, 133, 83, false, false, 32, 32, 32, 4e-3},
-		{mlxc.Float32, true, false, 128, 133, 83, true, false, 32, 64, 32, 4e-3},
-		{mlxc.Float16, true, false, 128, 70, 83, false, false, 16, 96, 80, 4e-3},
-		{mlxc.BFloat16, true, false, 128, 70, 83, true, false, 16, 72, 72, 3e-2},
-		{mlxc.Float16, true, false, 128, 64, 64, false, false, 16, 192, 96, 4e-3},
-		{mlxc.BFloat16, true, false, 128, 70, 83, true, true, 16, 192, 128, 3e-2},
-		{mlxc.Float16, true, false, 128, 70, 83, false, true, 16, 160, 128, 4e-3},
-		{mlxc.BFloat16, true, false, 128, 70, 83, true, true, 16, 144, 128, 3e-2},
-		{mlxc.BFloat16, true, false, 128, 20, 83, false, false, 32, 64, 64, 3e-2}, // one panel for each head of queries
+		{mlxc.Float16, DefaultProducts, 32, 37, 53, false, false, 16, 24, 40, 4e-3},
+		{mlxc.Float16, DefaultProducts, 32, 37, 64, true, false, 32, 16, 16, 4e-3},
+		{mlxc.Float16, DefaultProducts, 32, 37, 53, true, true, 16, 48, 32, 4e-3},
+		{mlxc.BFloat16, DefaultProducts, 32, 37, 53, true, false, 64, 32, 16, 3e-2},
+		{mlxc.Float32, DefaultProducts, 32, 37, 53, false, false, 16, 16, 24, 4e-3},
+		{mlxc.Float32, DefaultProducts, 32, 37, 53, false, true, 16, 48, 64, 4e-3},
+		{mlxc.Float32, SplitProducts, 32, 37, 53, false, false, 16, 40, 24, 1e-6},
+		{mlxc.Float32, FullSplitProducts, 32, 37, 53, false, true, 16, 80, 48, 1e-6},
+		{mlxc.Float32, SplitProducts, 32, 37, 53, false, false, 16, 16, 8, 1e-6},
+		{mlxc.Float32, FMAProducts, 32, 37, 53, false, false, 16, 40, 24, 1e-6},
+		{mlxc.Float32, FMAProducts, 32, 37, 53, false, true, 16, 80, 48, 1e-6},
+		{mlxc.Float16, DefaultProducts, 128, 70, 83, false, false, 32, 64, 64, 4e-3},
+		{mlxc.BFloat16, DefaultProducts, 128, 70, 83, true, false, 16, 64, 64, 3e-2},
+		{mlxc.BFloat16, DefaultProducts, 128, 70, 83, true, false, 16, 64, 128, 3e-2},
+		{mlxc.Float16, DefaultProducts, 128, 64, 64, false, false, 16, 128, 64, 4e-3},
+		{mlxc.BFloat16, DefaultProducts, 128, 70, 83, true, true, 16, 128, 128, 3e-2},
+		{mlxc.Float32, DefaultProducts, 128, 133, 83, false, false, 32, 32, 32, 4e-3},
+		{mlxc.Float32, DefaultProducts, 128, 133, 83, true, false, 32, 64, 32, 4e-3},
+		{mlxc.Float16, DefaultProducts, 128, 70, 83, false, false, 16, 96, 80, 4e-3},
+		{mlxc.BFloat16, DefaultProducts, 128, 70, 83, true, false, 16, 72, 72, 3e-2},
+		{mlxc.Float16, DefaultProducts, 128, 64, 64, false, false, 16, 192, 96, 4e-3},
+		{mlxc.BFloat16, DefaultProducts, 128, 70, 83, true, true, 16, 192, 128, 3e-2},
+		{mlxc.Float16, DefaultProducts, 128, 70, 83, false, true, 16, 160, 128, 4e-3},
+		{mlxc.BFloat16, DefaultProducts, 128, 70, 83, true, true, 16, 144, 128, 3e-2},
+		{mlxc.BFloat16, DefaultProducts, 128, 20, 83, false, false, 32, 64, 64, 3e-2}, // one panel for each head of queries
 	} {
 		// A sample has each dtype, each kind of multiplication, and each option with and without.
-		if !long.Full() && !slices.Contains([]int{1, 3, 5, 8, 9, 12, 15, 16, 19, 24}, i) {
+		if !long.Full() && !slices.Contains([]int{1, 3, 5, 7, 8, 9, 12, 15, 16, 19, 24}, i) {
 			continue
 		}
-		t.Run(fmt.Sprintf("%v/%v/%v/%d/%d/%dx%d", c.dtype, c.tf32, c.fma, c.lanes, c.keys, c.d, c.dv), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v/%v/%d/%d/%dx%d", c.dtype, c.products, c.lanes, c.keys, c.d, c.dv), func(t *testing.T) {
 			dtype, queries, keys, d, dv := c.dtype, c.queries, c.keys, c.d, c.dv
-			emulated := attentionLibrary(t, true, c.tf32, c.fma)
+			emulated := attentionLibrary(t, true, c.products)
 			first := i % 2 // in odd cases, arrays are unaligned views
 			random := func(seed uint64, d mlxc.DType, shape ...int) *mlxc.Array {
 				n := first + mlxc.Zeros(d, shape...).Size()

@@ -74,6 +74,8 @@ const (
 	DefaultProducts FloatProducts = iota
 	// SplitProducts are sums of three products of TF32 parts. They are exact to 2⁻²².
 	SplitProducts
+	// FullSplitProducts also add the fourth product, of the small parts.
+	FullSplitProducts
 	// FMAProducts are computed by fma, without tensor cores. They have the accuracy of float32.
 	FMAProducts
 )

@@ -54,11 +54,11 @@ func gatedDeltaTraffic() []trafficCase {
 		switch kernel {
 		case "gated_delta_chunks":
 			compulsory = 2*arrays + chunks*(9*chunk+3*square+rows)
-			inverse := (chunk*square-chunk)/6 + square
-			issued = chunks * (11*chunk + 3*threads + 4*rows + 2*decays + 2*square + inverse + blocks*2*square + 2*rows)
+			inverse := chunk*(chunk-1)*(chunk-2)/6 + square
+			issued = chunks * (11*chunk + 3*threads + 4*rows + 2*decays + 2*square + inverse + blocks*(2*square+threads) + 3*rows)
 		case "gated_delta_states":
 			compulsory = arrays + heads*arrays + chunks*(2*chunk+square+2*rows+state) + heads*2*state
-			issued = heads*2*state + chunks*blocks*(3*rows+3*states+2*square+(2+sums)*part+threads)
+			issued = heads*2*state + chunks*blocks*(3*rows+3*states+2*square+(3+sums)*part+2*threads)
 		case "gated_delta_output":
 			compulsory = arrays + chunks*(chunk+square+2*rows+state)
 			issued = chunks * blocks * (rows + states + threads + square + 2*part)
@@ -67,7 +67,7 @@ func gatedDeltaTraffic() []trafficCase {
 			issued = heads*2*state + chunks*blocks*(4*rows+3*states+square+(2+2*sums)*part+2*threads)
 		case "gated_delta_gradients":
 			compulsory = 2*arrays + 2*heads*arrays + chunks*(9*chunk+4*square+6*rows+2*state)
-			issued = chunks * (blocks*(square+threads) + 4*rows + // dR and dV
+			issued = chunks * (blocks*(square+threads) + 5*rows + // dR and dV
 				4*rows + 2*decays + 3*square - chunk + // dP, dA and M
 				blocks*(3*rows+4*threads+5*square) + 3*state + 12*rows + // dq and dk
 				2*state + 3*chunk)

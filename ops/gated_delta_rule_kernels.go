@@ -112,7 +112,7 @@ func (a *gatedDeltaArgs) launch(groups, batches int, outputs ...mlxc.Output) cus
 		Threadgroup: [3]int{a.geometry.threads(), 1, 1},
 
 		// TF32 would make larger errors than float16.
-		Products: customkernels.SplitProducts,
+		Products: customkernels.FMAProducts,
 		Template: gatedDeltaTemplate{a.geometry, a.q.Dim(3), a.v.Dim(3)}.args(),
 		Outputs:  outputs,
 	}
@@ -131,9 +131,7 @@ func (a *gatedDeltaArgs) blocks() int { return a.v.Dim(3) / a.geometry.block(a.v
 
 // walk describes a launch with a threadgroup for each sequence and block of columns.
 func (a *gatedDeltaArgs) walk(outputs ...mlxc.Output) customkernels.Launch {
-	l := a.launch(a.sequences/a.v.Dim(0)*a.blocks(), a.v.Dim(0), outputs...)
-	l.Products = customkernels.FMAProducts // states carry errors from chunk to chunk
-	return l
+	return a.launch(a.sequences/a.v.Dim(0)*a.blocks(), a.v.Dim(0), outputs...)
 }
 
 // computeStates computes everything of the forward pass but the output.
@@ -163,7 +161,6 @@ func gatedDeltaForward(on target, in gatedDeltaInputs, scale float32) []*mlxc.Ar
 		a := in.bind(on, scale)
 		a.computeStates()
 		l := a.launch(a.slots*a.blocks(), a.v.Dim(0), a.ofValueHeads(a.v.Dim(3)))
-		l.Products = customkernels.FMAProducts // as fast as split products here
 		out := on.launch(gatedDeltaForwardFile.kernel("gated_delta_output"), l,
 			a.q, a.steps, a.scores, a.updates, a.states, a.starts, a.sizes)[0]
 		return []*mlxc.Array{out.AsType(in.v.DType()), a.final}
@@ -188,6 +185,7 @@ func gatedDeltaBackward(on target, in gatedDeltaInputs, dOut, dFinal *mlxc.Array
 		l = a.launch(a.slots, a.v.Dim(0),
 			a.ofValueHeads(headDim), a.ofValueHeads(headDim), a.ofValueHeads(valueDim), rows, rows,
 			a.perSlot(chunk, valueDim), a.perSlot(2, chunk, chunk))
+		l.Products = customkernels.FullSplitProducts // twice as fast as fma here
 		l.Undefined = a.undefined("d_r", "d_scores")
 		copy(grads, on.launch(gatedDeltaBackwardFile.kernel("gated_delta_gradients"), l,
 			a.q, a.k, a.v, a.logDecay, a.steps, a.inverse, a.updates, dUpdates, a.states, dStates, dOut,

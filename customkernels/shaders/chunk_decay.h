@@ -19,6 +19,15 @@ struct DecaySum {
     high = sum;
   }
 
+  // add_sum adds another sum.
+  void add_sum(DecaySum other) {
+    add(other.high);
+    low += other.low;
+  }
+
+  // add_product adds a product, rounded by fma so that a compiler does not fuse it with the additions.
+  void add_product(float a, float b) { add(fma(a, b, 0.0f)); }
+
   // add_log_decay adds the logarithm of a decay. NaN stays NaN.
   void add_log_decay(float log_decay) { add(log_decay < LEAST_LOG_DECAY ? LEAST_LOG_DECAY : log_decay); }
 

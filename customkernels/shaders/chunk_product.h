@@ -1,5 +1,6 @@
 // Products of matrices in device memory whose results are tiles of the simdgroups of a threadgroup.
 
+#include "chunk_decay.h"
 #include "tiles.h"
 
 // A Team identifies a thread. A threadgroup has SIMDGROUPS simdgroups of LANES lanes.
@@ -133,35 +134,52 @@ inline void scale_rows(thread Tile<LANES, ROWS, COLUMNS>& tile, device const flo
   multiply_rows(tile, of_rows);
 }
 
-// add_row_products adds to sums, for each of the lane's rows, the product of the row with the same row of `other`, from
-// row `first_row` and column `first_column` on.
+// add_row_products adds to sums, for each of the lane's rows, the lane's part of the product of the row with the same
+// row of `other`, from row `first_row` and column `first_column` on. RowTotal adds the parts of all lanes. A long sum
+// of floats would have larger rounding errors than the elements of the tile.
 template <int LANES, int ROWS, int COLUMNS>
 inline void add_row_products(
-    thread float* sums,
+    thread DecaySum* sums,
     thread Tile<LANES, ROWS, COLUMNS>& tile,
     LeftMatrix<false, false> other,
     int first_row,
     int first_column,
     uint lane) {
-  Tile<LANES, ROWS, COLUMNS> products;
-  float of_rows[Tile<LANES, ROWS, COLUMNS>::LANE_ROWS];
-  other.load(products, first_row, first_column, lane);
+  constexpr int PARTS = LANES == 1 ? 8 : 1;  // a CPU's vector
+  Tile<LANES, ROWS, COLUMNS> rows;
+  other.load(rows, first_row, first_column, lane);
   for (int i = 0; i < tile.LANE_ROWS; i++) {
-    for (int j = 0; j < tile.LANE_COLUMNS; j++) {
-      products.set(i, j, products.get(i, j) * tile.get(i, j));
+    DecaySum parts[PARTS] = {};
+    for (int j = 0; j < tile.LANE_COLUMNS; j += PARTS) {
+      for (int n = 0; n < PARTS; n++) {
+        parts[n].add_product(rows.get(i, j + n), tile.get(i, j + n));
+      }
     }
-  }
-  row_sum(products, of_rows);
-  for (int i = 0; i < tile.LANE_ROWS; i++) {
-    sums[i] += of_rows[i];
+    for (int n = 0; n < PARTS; n++) {
+      sums[i].add_sum(parts[n]);
+    }
   }
 }
 
+// A RowTotal returns the sum of a row's parts in all lanes.
+template <typename TILE>
+struct RowTotal {
+  static float of(DecaySum sum) {
+    sum.add_sum({simd_shuffle_xor(sum.high, TILE::SAME_ROW_BIT_0), simd_shuffle_xor(sum.low, TILE::SAME_ROW_BIT_0)});
+    sum.add_sum({simd_shuffle_xor(sum.high, TILE::SAME_ROW_BIT_1), simd_shuffle_xor(sum.low, TILE::SAME_ROW_BIT_1)});
+    return sum.total();
+  }
+};
+template <int ROWS, int COLUMNS>
+struct RowTotal<Tile<1, ROWS, COLUMNS>> {
+  static float of(DecaySum sum) { return sum.total(); }
+};
+
 // add_rows adds the rows of `other`, from row `first_row` and column `first_column` on, row i multiplied by factors[i].
-template <int LANES, int ROWS, int COLUMNS>
+template <int LANES, int ROWS, int COLUMNS, typename FACTORS>
 inline void add_rows(
     thread Tile<LANES, ROWS, COLUMNS>& sum,
-    threadgroup const float* factors,
+    FACTORS factors,
     LeftMatrix<false, false> other,
     int first_row,
     int first_column,
@@ -176,13 +194,14 @@ inline void add_rows(
   }
 }
 
-// store_rows writes one number for each of the tile's rows before `rows`.
-template <typename TILE>
-inline void store_rows(thread const float* values, threadgroup float* to, int rows, uint lane) {
+// store_rows writes the totals of the tile's rows before `rows`.
+template <typename TILE, typename TO>
+inline void store_rows(thread const DecaySum* sums, TO to, int rows, uint lane) {
   for (int i = 0; i < TILE::LANE_ROWS; i++) {
     const int row = TILE::row(i, lane);
+    const float total = RowTotal<TILE>::of(sums[i]);
     if (row < rows && TILE::column(0, lane) == 0) {
-      to[row] = values[i];
+      to[row] = total;
     }
   }
 }

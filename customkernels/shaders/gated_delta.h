@@ -10,8 +10,9 @@
 //
 //   A_tj = β_t · e^{b_t − b_j} · k_t·k_j      for j < t, otherwise 0
 //   P_tj = scale · e^{b_t − b_j} · q_t·k_j    for j ≤ t, otherwise 0
-//   T    = (I + A)⁻¹,  W = T (β e^b ⊙ K)
-//   U    = T (β ⊙ V) − W S
+//   T    = (I + A)⁻¹ − I
+//   W    = β e^b ⊙ K + T (β e^b ⊙ K)
+//   U    = β ⊙ V + T (β ⊙ V) − W S
 //   O    = scale · (e^b ⊙ Q) S + P U
 //   S_C  = e^{b_C} · S + (e^{b_C − b} ⊙ K)ᵀ U
 //
@@ -19,7 +20,7 @@
 //
 //   dU = Pᵀ dO + (e^{b_C − b} ⊙ K) dS_C
 //   dS = e^{b_C} · dS_C + scale · (e^b ⊙ Q)ᵀ dO − Wᵀ dU
-//   dR = Tᵀ dU,  dV = β ⊙ dR
+//   dR = dU + Tᵀ dU,  dV = β ⊙ dR
 //   dP_tj = scale · e^{b_t − b_j} · (dO Uᵀ)_tj for j ≤ t,  dA_tj = −e^{b_t − b_j} · (dR Uᵀ)_tj for j < t
 //   X  = dA K − e^b ⊙ (dR Sᵀ)                                     β_t·x_t is the gradient of k_t as the key of row t
 //   Y  = e^{b_C − b} ⊙ (U dS_Cᵀ)                                  the gradient of k_t in S_C
@@ -29,6 +30,8 @@
 //   M_tj = P_tj · (dO Uᵀ)_tj − A_tj · (dR Uᵀ)_tj for j < t
 //   d log α_t = Σ_{s ≥ t} e^{b_s} (scale · q_s·(S dO_s) − β_s k_s·(S dR_s)) + Σ_{s ≥ t > j} M_sj
 //             + Σ_{j < t} k_j·y_j + e^{b_C} ⟨S, dS_C⟩
+//
+// T is 0 on the diagonal, so a product with T does not round the largest term.
 //
 // M_tj is the derivative with respect to b_t − b_j. Summing q·dq, k·x and k·z over the steps from t on would give the
 // same number with a larger error, because M_tj is part of row t and of column j and cancels if both are in the sum.

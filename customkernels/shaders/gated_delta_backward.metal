@@ -68,7 +68,7 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
   }
 }
 
-// write_update_gradients computes dR, dV, and for each row the sum of v·dr.
+// write_update_gradients computes dR and dV, and adds v·dr to the sums.
 template <int VALUE_DIM, int VALUE_BLOCK, int CHUNK, typename BLOCK>
 inline void write_update_gradients(
     thread BLOCK& block,
@@ -78,7 +78,7 @@ inline void write_update_gradients(
     device const float* d_updates,
     device float* d_r,
     device float* dv,
-    thread float* sums,
+    thread DecaySum* sums,
     threadgroup float* memory) {
   const typename BLOCK::Columns left = {block.square(inverse), CHUNK, CHUNK, CHUNK, nullptr};
   const typename BLOCK::Rows values = {
@@ -89,6 +89,10 @@ inline void write_update_gradients(
     fill(tile, 0);
     const typename BLOCK::Values right = {d_updates + block.slot() * (CHUNK * VALUE_DIM) + column, block.range.steps};
     add_product<BLOCK::STEP_TERMS>(tile, left, block.first_row, right, memory, block.team);
+    const typename BLOCK::Rows own = {right.elements, VALUE_DIM, right.rows, VALUE_BLOCK, nullptr};
+    typename BLOCK::ValueTile rows;
+    own.load(rows, block.first_row, 0, block.team.lane);
+    add(tile, rows);
     store(tile, d_r + first + column, VALUE_DIM, BLOCK::ROWS, block.team.lane);
     add_row_products(sums, tile, values, block.first_row, column, block.team.lane);
     scale_rows(tile, block.field(steps, STEP_BETA) + block.first_row, block.team.lane);
@@ -130,13 +134,13 @@ struct PairSums {
   template <typename TEAM>
   static void sum_rows(threadgroup float* pairs, int steps, TEAM team) {
     for (int s = team.index(); s < steps; s += TEAM::THREADS) {
-      float sum = 0;
+      DecaySum sum = {0, 0};
       for (int t = 0; t < s; t++) {
         const float value = pairs[s * PITCH + t];
-        pairs[s * PITCH + t] = sum;
-        sum += value;
+        pairs[s * PITCH + t] = sum.total();
+        sum.add(value);
       }
-      pairs[s * PITCH + s] = sum;
+      pairs[s * PITCH + s] = sum.total();
     }
   }
 
@@ -144,11 +148,11 @@ struct PairSums {
   template <typename TEAM>
   static void sum_columns(threadgroup const float* pairs, threadgroup float* sums, int steps, TEAM team) {
     for (int t = team.index(); t < steps; t += TEAM::THREADS) {
-      float sum = 0;
+      DecaySum sum = {0, 0};
       for (int s = steps - 1; s >= t; s--) {
-        sum += pairs[s * PITCH + t];
+        sum.add(pairs[s * PITCH + t]);
       }
-      sums[t] = sum;
+      sums[t] = sum.total();
     }
   }
 };
@@ -198,9 +202,9 @@ inline void write_score_gradients(
 // RowSums holds sums over HEAD_DIM for each of the lane's rows.
 template <int N>
 struct RowSums {
-  float decays[N];  // the row's terms of the gradient of log α
-  float betas[N];   // v·dr + k·x
-  float states[N];  // k·y
+  DecaySum decays[N];  // the row's terms of the gradient of log α
+  DecaySum betas[N];   // v·dr + k·x
+  DecaySum states[N];  // k·y
 };
 
 // write_head_gradients computes HEAD_BLOCK columns of dq and dk from `column` on.
@@ -373,21 +377,16 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
   const int rows = block.range.steps - block.first_row;
   store_rows<HeadTile>(sums.decays, of_rows + block.first_row, rows, block.team.lane);
   store_rows<HeadTile>(sums.states, of_states + block.first_row, rows, block.team.lane);
-  for (int i = 0; i < HeadTile::LANE_ROWS; i++) {
-    const int t = block.first_row + HeadTile::row(i, block.team.lane);
-    if (t < block.range.steps && HeadTile::column(0, block.team.lane) == 0) {
-      d_beta[block.value_row() + t] = sums.betas[i];
-    }
-  }
+  store_rows<HeadTile>(sums.betas, d_beta + block.value_row() + block.first_row, rows, block.team.lane);
   PairSums<CHUNK>::sum_columns(pairs, of_pairs, block.range.steps, block.team);
   Block::TEAM::synchronize();
   if (block.team.index() == 0) {
-    float product = 0;
+    DecaySum product = {0, 0};
     for (int i = 0; i < THREADS; i++) {
-      product += of_threads[i];
+      product.add(of_threads[i]);
     }
     write_decay_gradients(
-        of_rows, of_pairs, of_states, product * block.field(steps, STEP_FROM_START)[CHUNK - 1],
+        of_rows, of_pairs, of_states, product.total() * block.field(steps, STEP_FROM_START)[CHUNK - 1],
         log_decay + block.value_row(), d_log_decay + block.value_row(), block.range.steps);
   }
 }

@@ -37,8 +37,8 @@ inline void write_steps(
   }
 }
 
-// invert computes the inverse of I + A, where `below` has A. A thread has COLUMNS columns of the inverse and computes
-// their rows one after the other: row i is row i of I, minus the sum of A_im times row m.
+// invert computes T, where `below` has A. A thread has COLUMNS columns of T and computes their rows one after the
+// other: row i is row i of −A, minus the sum of A_im times row m.
 template <int CHUNK, int THREADS>
 inline void invert(threadgroup const float* below, device float* inverse, uint index) {
   constexpr int COLUMNS = CHUNK > THREADS ? CHUNK / THREADS : 1;
@@ -49,9 +49,9 @@ inline void invert(threadgroup const float* below, device float* inverse, uint i
   for (int i = 0; i < CHUNK; i++) {
     float row[COLUMNS];
     for (int c = 0; c < COLUMNS; c++) {
-      row[c] = first + c == i ? 1 : 0;
+      row[c] = first + c < i ? -below[i * CHUNK + first + c] : 0.0f;
     }
-    for (int m = first; m < i; m++) {
+    for (int m = first + 1; m < i; m++) {
       const float a = below[i * CHUNK + m];
       for (int c = 0; c < COLUMNS; c++) {
         row[c] -= a * inverse[m * CHUNK + first + c];
@@ -125,6 +125,9 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int HEAD_BLOCK>
     fill(tile, 0);
     const typename Block::Heads right = {rows.elements + column, rows.rows};
     add_product<Block::STEP_TERMS>(tile, left, block.first_row, right, memory, block.team);
+    add_rows(
+        tile, block.field(steps, STEP_KEY) + block.first_row, block.head_rows(k), block.first_row, column,
+        block.team.lane);
     store(
         tile, keys + (block.slot() * CHUNK + block.first_row) * HEAD_DIM + column, HEAD_DIM, Block::ROWS,
         block.team.lane);
@@ -168,6 +171,8 @@ template <int LANES, int SIMDGROUPS, int CHUNK, int HEAD_DIM, int VALUE_DIM, int
     add_product<Block::HEAD_TERMS>(
         tile, of_state, block.first_row, typename Block::Values{state, HEAD_DIM}, memory, block.team);
     add_product<Block::STEP_TERMS>(tile, of_values, block.first_row, values, memory, block.team);
+    const typename Block::Rows value_rows = {values.elements, VALUE_DIM, values.rows, VALUE_BLOCK, nullptr};
+    add_rows(tile, block.field(steps, STEP_BETA) + block.first_row, value_rows, block.first_row, 0, block.team.lane);
     store(tile, update + block.first_row * VALUE_DIM, VALUE_DIM, Block::ROWS, block.team.lane);
 
     const typename Block::ScaledColumns written = {

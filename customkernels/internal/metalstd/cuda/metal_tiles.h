@@ -1,8 +1,9 @@
 // The products of shaders/tiles.h on the matrix units of an NVIDIA GPU.
 //
 // Floats are rounded to TF32, which has 11 significant bits. If MLXG_TF32 is 0, each float is split into two TF32
-// numbers, and three of the four partial products are added. The sum has all bits of a float but the last two. If
-// MLXG_FMA is 1, and for narrow matrices, floats are multiplied by fma, without the matrix units.
+// numbers, and three of the four partial products are added, or all if MLXG_FULL_SPLIT is 1. The sum of three has all
+// bits of a float but the last two. If MLXG_FMA is 1, and for narrow matrices, floats are multiplied by fma, without
+// the matrix units.
 #ifndef METAL_TILES_H
 #define METAL_TILES_H
 
@@ -168,6 +169,9 @@ struct float_terms {
     } else {
       // mma truncates its sums. The sum of all terms is added with rounding.
       float terms[4] = {};
+      if (MLXG_FULL_SPLIT) {
+        multiply_tf32(terms, low, tf32_error(b0), tf32_error(b1));
+      }
       multiply_tf32(terms, low, tf32_of(b0), tf32_of(b1));
       multiply_tf32(terms, high, tf32_error(b0), tf32_error(b1));
       multiply_tf32(terms, high, tf32_of(b0), tf32_of(b1));
