@@ -13,6 +13,10 @@ package mlxc
 #cgo nocallback mlxg_array_free
 #cgo noescape mlxg_return
 #cgo nocallback mlxg_return
+#cgo noescape mlxg_find_id
+#cgo nocallback mlxg_find_id
+#cgo noescape mlxg_recipe_apply
+#cgo nocallback mlxg_recipe_apply
 #cgo noescape mlxg_kernel_apply
 #cgo nocallback mlxg_kernel_apply
 #cgo noescape mlxg_take_released

@@ -305,10 +305,10 @@ bool mlxg_available(void* a) {
   if (!table) return (bool){0};
   return table->mlxg_available(a);
 }
-int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t last, int64_t* id) {
+int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t first, int64_t last, int64_t except, int64_t* id) {
   const mlxg_table* table = functions(&mlxg_loaded);
   if (!table) return (int64_t){0};
-  return table->mlxg_find_id(ids, wrap, last, id);
+  return table->mlxg_find_id(ids, wrap, first, last, except, id);
 }
 bool mlxg_traced(void* a) {
   const mlxg_table* table = functions(&mlxg_loaded);
@@ -345,10 +345,10 @@ mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n) {
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
   return table->mlxg_recipe_apply(id, args, n);
 }
-mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n) {
+mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, size_t visible, uintptr_t vjp, const uintptr_t* args, size_t n) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
-  return table->mlxg_recipe_record(id, fun, vjp, args, n);
+  return table->mlxg_recipe_record(id, fun, visible, vjp, args, n);
 }
 uint64_t mlxg_recipe_launches(void) {
   const mlxg_table* table = functions(&mlxg_loaded);

@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "95270fc90240e052"
+#define MLXG_INTERFACE "3b326343c2193e6e"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -70,7 +70,7 @@ typedef struct {
   char* (*mlxg_tostring)(void* a, char** text);
   char* (*mlxg_synchronize)(void* stream);
   bool (*mlxg_available)(void* a);
-  int64_t (*mlxg_find_id)(void* ids, int64_t wrap, int64_t last, int64_t* id);
+  int64_t (*mlxg_find_id)(void* ids, int64_t wrap, int64_t first, int64_t last, int64_t except, int64_t* id);
   bool (*mlxg_traced)(void* a);
   size_t (*mlxg_take_released)(uintptr_t* ids, size_t cap);
   mlxg_results (*mlxg_vjp)(uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc);
@@ -78,7 +78,7 @@ typedef struct {
   mlxg_results (*mlxg_jvp)(uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n);
   mlxg_results (*mlxg_custom_function)(uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n);
   mlxg_results (*mlxg_recipe_apply)(uint64_t id, const uintptr_t* args, size_t n);
-  mlxg_results (*mlxg_recipe_record)(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n);
+  mlxg_results (*mlxg_recipe_record)(uint64_t id, uintptr_t fun, size_t visible, uintptr_t vjp, const uintptr_t* args, size_t n);
   uint64_t (*mlxg_recipe_launches)(void);
   mlxg_results (*mlxg_checkpoint)(uintptr_t fun, uintptr_t again, const uintptr_t* args, size_t n);
   mlxg_results (*mlxg_vmap)(uintptr_t fun, const uintptr_t* args, const int* in_axes, size_t n, const int* out_axes, size_t n_out);

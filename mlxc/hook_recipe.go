@@ -22,18 +22,26 @@ func init() {
 }
 
 func applyRecipe(
-	id uint64, args []*Array,
+	id uint64, args []*Array, visible int,
 	forward func(args []*Array) []*Array, backward func(primals, cotangents, outputs []*Array) []*Array,
 ) []*Array {
 	const op = "CustomVJP"
-	var outputs atomic.Int64
-	apply := func(h handles) C.mlxg_results { return C.mlxg_recipe_apply(C.uint64_t(id), h.ptr(), h.n()) }
-	if results := callClosure(op, args, &outputs, apply); len(results) > 0 {
+	var few [16]C.uintptr_t
+	h, err := acquireIn(few[:], op, args)
+	if err != nil {
+		return invalidArrays(1, err)
+	}
+	r := C.mlxg_recipe_apply(C.uint64_t(id), h.ptr(), h.n())
+	h.release()
+	if results, err := wrapAll(op, r, args...); err != nil {
+		return invalidArrays(1, err)
+	} else if len(results) > 0 {
 		return results
 	}
+	var outputs atomic.Int64
 	c := customCall{op: op, stream: currentStream()}
 	return callClosure(op, args, &outputs, func(h handles) C.mlxg_results {
 		return C.mlxg_recipe_record(C.uint64_t(id), register(recordingCount(c.recordingOutputs(forward), &outputs)),
-			register(c.vjp(backward)), h.ptr(), h.n())
+			C.size_t(visible), register(c.vjp(backward)), h.ptr(), h.n())
 	})
 }

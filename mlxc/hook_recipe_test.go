@@ -2,9 +2,11 @@ package mlxc_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +29,7 @@ type countedRecipe struct {
 func newCountedRecipe(t *testing.T) *countedRecipe { return &countedRecipe{id: recipe.ID(t.Name())} }
 
 func (c *countedRecipe) call(args arrays) arrays {
-	return recipe.Use[*mlxc.Array]()(c.id, args,
+	return recipe.Use[*mlxc.Array]()(c.id, args, 2,
 		func(a arrays) arrays {
 			c.forward++
 			product := a[0].Mul(a[1])
@@ -109,7 +111,7 @@ func TestRecipeUnderTransforms(t *testing.T) {
 func TestRecipeOfOneNode(t *testing.T) {
 	id := recipe.ID(t.Name())
 	f := func(a arrays) arrays {
-		return recipe.Use[*mlxc.Array]()(id, a,
+		return recipe.Use[*mlxc.Array]()(id, a, 2,
 			func(a arrays) arrays { return arrays{a[1].Sub(a[0])} },
 			func(p, cotangents, outputs arrays) arrays {
 				return arrays{p[0].Mul(cotangents[0]).MulScalar(100), outputs[0].Mul(cotangents[0])}
@@ -153,7 +155,7 @@ func TestRecipeOfAFailingFunction(t *testing.T) {
 	failure := errors.New("no such thing")
 	runs := 0
 	call := func() arrays {
-		return recipe.Use[*mlxc.Array]()(id, arrays{mlxc.Ones(mlxc.Float32, 2)},
+		return recipe.Use[*mlxc.Array]()(id, arrays{mlxc.Ones(mlxc.Float32, 2)}, 1,
 			func(arrays) arrays {
 				runs++
 				return arrays{mlxc.InvalidArray(failure)}
@@ -171,7 +173,7 @@ func TestRecipeOfAFailingFunction(t *testing.T) {
 func TestRecipeOfAFailingRule(t *testing.T) {
 	id := recipe.ID(t.Name())
 	f := func(a arrays) arrays {
-		return recipe.Use[*mlxc.Array]()(id, a,
+		return recipe.Use[*mlxc.Array]()(id, a, 2,
 			func(a arrays) arrays { return arrays{a[0].Square()} },
 			func(_, _, _ arrays) arrays { return arrays{mlxc.Ones(mlxc.Float32, 7)} })
 	}
@@ -188,7 +190,7 @@ func TestRecipeWithAComputedArray(t *testing.T) {
 	base := mlxc.FromSlice([]float32{2, 3})
 	var computed *mlxc.Array
 	f := func(a arrays) arrays {
-		return recipe.Use[*mlxc.Array]()(id, a,
+		return recipe.Use[*mlxc.Array]()(id, a, 2,
 			func(a arrays) arrays { return arrays{a[0].Mul(base.Square())} },
 			func(_, cotangents, _ arrays) arrays {
 				computed = base.Square().Keep()
@@ -213,7 +215,7 @@ func TestRecipeBindsTheConstantsOfLaunches(t *testing.T) {
 	notRun := new(int) // stands for a host function that never runs
 	first, second := mlxc.FromSlice([]int32{1, 2, 3}), mlxc.Scalar[float32](5)
 	launch := func(a arrays) arrays {
-		return recipe.Use[*mlxc.Array]()(id, a,
+		return recipe.Use[*mlxc.Array]()(id, a, 2,
 			func(a arrays) arrays {
 				out, err := mlxc.NewHostFunction(mlxc.HostFunction{
 					Name: "my_kernel", Run: unsafe.Pointer(notRun),
@@ -239,7 +241,7 @@ func TestRecipeBindsTheConstantsOfLaunches(t *testing.T) {
 func TestExportOfARecipesNode(t *testing.T) {
 	id := recipe.ID(t.Name())
 	x := mlxc.Arange(mlxc.Float32, 0, 6, 1).Reshape(2, 3)
-	turned := recipe.Use[*mlxc.Array]()(id, arrays{x},
+	turned := recipe.Use[*mlxc.Array]()(id, arrays{x}, 1,
 		func(a arrays) arrays { return arrays{a[0].Transpose(1, 0)} },
 		func(_, cotangents, _ arrays) arrays { return arrays{cotangents[0].Transpose(1, 0)} })[0]
 	file := filepath.Join(t.TempDir(), "f.mlxfn")
@@ -258,7 +260,7 @@ func TestRecipeComputesSmallConstants(t *testing.T) {
 	id := recipe.ID(t.Name())
 	const wide = 1 << 10
 	f := func(a arrays) arrays {
-		return recipe.Use[*mlxc.Array]()(id, a,
+		return recipe.Use[*mlxc.Array]()(id, a, 2,
 			func(a arrays) arrays {
 				small := mlxc.Zeros(mlxc.Float32, 2).AddScalar(1).Exp()
 				return arrays{a[0].Mul(small), mlxc.Ones(mlxc.Float32, wide).Neg()}
@@ -327,4 +329,108 @@ func TestRecipeOnSeveralGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, 1, c.forward)
+}
+
+// A hiddenRecipe has the output x·y and a hidden one, y·x², which its vjp reads: the gradient of x is 100 times the
+// hidden output. Its forward pass is one node if oneNode is set, and then x and y have one axis of two elements.
+func hiddenRecipe(t *testing.T, oneNode bool) mlxc.Func {
+	id := recipe.ID(fmt.Sprint(t.Name(), oneNode))
+	return func(args arrays) arrays {
+		return recipe.Use[*mlxc.Array]()(id, args, 1,
+			func(a arrays) arrays {
+				if oneNode {
+					return a[0].Split(2, 0)
+				}
+				product := a[0].Mul(a[1])
+				return arrays{product, product.Mul(a[0])}
+			},
+			func(p, cotangents, outputs arrays) arrays {
+				require.Len(t, cotangents, 1)
+				require.Len(t, outputs, 2)
+				d := outputs[1].Mul(cotangents[0]).MulScalar(100)
+				if oneNode {
+					return arrays{mlxc.Concatenate(0, d, d)}
+				}
+				return arrays{d, mlxc.ZerosLike(p[1])}
+			})
+	}
+}
+
+func TestRecipeWithAHiddenOutput(t *testing.T) {
+	for _, oneNode := range []bool{true, false} {
+		f := hiddenRecipe(t, oneNode)
+		args, want, wantValue := arrays{mlxc.FromSlice([]float32{2}), mlxc.FromSlice([]float32{3})}, []float32{1200}, float32(6)
+		if oneNode {
+			args, want, wantValue = arrays{mlxc.FromSlice([]float32{2, 3})}, []float32{300, 300}, 2
+		}
+		one := mlxc.Ones(mlxc.Float32, 1)
+		gradient := func(a arrays) arrays {
+			values, grads, err := mlxc.VJP(f, a, arrays{one})
+			require.NoError(t, err)
+			require.Len(t, values, 1)
+			return grads
+		}
+		for range 2 {
+			require.Equal(t, []float32{wantValue}, mlxtest.Floats(t, f(args)[0]), "without a gradient")
+			require.Equal(t, want, mlxtest.Floats(t, gradient(args)[0]))
+		}
+		compiled, err := mlxc.Compile(gradient).Call(args...)
+		require.NoError(t, err)
+		require.Equal(t, want, mlxtest.Floats(t, compiled[0]))
+		_, grads, err := mlxc.VJP(mlxc.Checkpoint(f), args, arrays{one})
+		require.NoError(t, err)
+		require.Equal(t, want, mlxtest.Floats(t, grads[0]))
+
+		batch := make(arrays, len(args))
+		tangents := make(arrays, len(args))
+		for i, a := range args {
+			batch[i], tangents[i] = mlxc.Stack(0, a, a), mlxc.OnesLike(a)
+		}
+		mapped := mlxc.Vmap(gradient, nil, nil)(batch)
+		require.Equal(t, slices.Concat(want, want), mlxtest.Floats(t, mapped[0]))
+		values, grads, err := mlxc.VJP(mlxc.Vmap(f, nil, nil), batch, arrays{mlxc.Ones(mlxc.Float32, 2, 1)})
+		require.NoError(t, err)
+		require.Equal(t, []float32{wantValue, wantValue}, mlxtest.Floats(t, values[0]))
+		require.Equal(t, slices.Concat(want, want), mlxtest.Floats(t, grads[0]))
+
+		_, tangent, err := mlxc.JVP(f, args, tangents)
+		require.NoError(t, err)
+		require.Equal(t, []float32{map[bool]float32{true: 1, false: 5}[oneNode]}, mlxtest.Floats(t, tangent[0]))
+
+		// The nodes can be exported, also from inside a gradient.
+		file := filepath.Join(t.TempDir(), "f.mlxfn")
+		_, _, err = mlxc.VJP(func(a arrays) arrays {
+			r := f(a)
+			require.NoError(t, mlxc.Export(file, func(b arrays) arrays { return arrays{b[0].Add(r[0])} }, one))
+			return r
+		}, args, arrays{one})
+		require.NoError(t, err)
+		imported, err := mlxc.Import(file)
+		require.NoError(t, err)
+		out, err := imported.Call(one)
+		require.NoError(t, err)
+		imported.Close()
+		require.Equal(t, []float32{1 + wantValue}, mlxtest.Floats(t, out[0]))
+	}
+}
+
+// MLX makes no zeros for the cotangent of a hidden output, which are not part of the gradient's graph either.
+func TestRecipeHidesItsOutputFromMLX(t *testing.T) {
+	for _, oneNode := range []bool{true, false} {
+		f := hiddenRecipe(t, oneNode)
+		args := arrays{mlxc.FromSlice([]float32{2}), mlxc.FromSlice([]float32{3})}
+		if oneNode {
+			args = arrays{mlxc.FromSlice([]float32{2, 3})}
+		}
+		_, _, err := mlxc.VJP(func(a arrays) arrays {
+			r := f(a)
+			var graph strings.Builder
+			require.NoError(t, mlxc.PrintGraph(&graph, map[*mlxc.Array]string{r[0]: "r"}, r[0]))
+			require.Contains(t, graph.String(), "Forward")
+			require.Contains(t, graph.String(), "-> r [(1), float32]\n", "one output")
+			require.NotContains(t, graph.String(), "CustomTransforms")
+			return r
+		}, args, arrays{mlxc.Ones(mlxc.Float32, 1)})
+		require.NoError(t, err)
+	}
 }

@@ -76,23 +76,40 @@ func limitAll(ids []*Array, wrap, last func(i int) int) (limited []*Array, free 
 	return limited, free, nil
 }
 
-// checkRange reports whether the ids are computed, and returns an error if one is out of range. On CUDA it reports
-// false for ids that are not in host memory.
-func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
-	if !ids.hostBacked && CurrentBackend() == BackendCUDA {
-		return false, nil
+// FindOutside returns the row-major position and the value of the first element of an integer array that is outside
+// low … high and not `except`. The position is −1 if there is none, and also if the elements cannot be read without
+// waiting: if they are not computed, or on a CUDA device unless the array is host-backed (see IsHostBacked).
+//
+// It is for packages that build operations.
+func (ids *Array) FindOutside(low, high, except int) (position, value int) {
+	at, id, err := ids.findID(0, low, high, except)
+	if err != nil || at < 0 {
+		return -1, 0
+	}
+	return at, int(id)
+}
+
+// findID calls mlxg_find_id. On CUDA, ids that are not in host memory count as not computed.
+func (ids *Array) findID(wrap, first, last, except int) (at int, id C.int64_t, err error) {
+	if !ids.IsHostBacked() && CurrentBackend() == BackendCUDA {
+		return C.MLXG_NOT_COMPUTED, 0, nil
 	}
 	ctx, err := ids.acquire()
 	if err != nil {
-		return false, err
+		return C.MLXG_NOT_COMPUTED, 0, err
 	}
 	defer ids.release()
-	var id C.int64_t
-	at := int(C.mlxg_find_id(ctx, C.int64_t(wrap), C.int64_t(last), &id))
-	switch at {
-	case C.MLXG_NOT_COMPUTED:
-		return false, nil
-	case C.MLXG_NO_ID:
+	at = int(C.mlxg_find_id(ctx, C.int64_t(wrap), C.int64_t(first), C.int64_t(last), C.int64_t(except), &id))
+	return at, id, nil
+}
+
+// checkRange reports whether the ids are computed, and returns an error if one is out of range.
+func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
+	at, id, err := ids.findID(wrap, 0, last, 0)
+	switch {
+	case err != nil || at == C.MLXG_NOT_COMPUTED:
+		return false, err
+	case at == C.MLXG_NO_ID:
 		return true, nil
 	}
 	position := make([]int, ids.NDim())

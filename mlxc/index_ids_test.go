@@ -1,7 +1,9 @@
 package mlxc_test
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -201,4 +203,31 @@ func TestIDsOutOfRangeInTransforms(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, want, floats(t, out[0]), name)
 	}
+}
+
+func TestFindOutside(t *testing.T) {
+	ids := mlxc.FromSlice([]int32{0, 4, -7, 9, 5, -2}, 2, 3)
+	for _, c := range []struct{ low, high, except, position, value int }{
+		{0, 4, 0, 2, -7},
+		{0, 4, -7, 3, 9},
+		{math.MinInt32, 4, -1, 3, 9},
+		{math.MinInt32, 4, 9, 4, 5},
+		{-7, 9, 0, -1, 0},
+		{0, -1, math.MinInt, 0, 0}, // an empty range
+	} {
+		position, value := ids.FindOutside(c.low, c.high, c.except)
+		require.Equal(t, []int{c.position, c.value}, []int{position, value}, "%+v", c)
+	}
+	position, value := mlxc.FromSlice([]uint32{3, math.MaxUint32}).FindOutside(0, 3, 0)
+	require.Equal(t, []int{1, math.MaxUint32}, []int{position, value})
+	turned := ids.Transpose()
+	position, _ = turned.FindOutside(0, 4, -7)
+	require.Equal(t, -1, position, "not computed")
+	require.NoError(t, mlxc.Eval(turned))
+	if mlxc.CurrentBackend() != mlxc.BackendCUDA {
+		position, value = turned.FindOutside(0, 4, -7)
+		require.Equal(t, []int{1, 9}, []int{position, value}, "by row")
+	}
+	position, _ = mlxc.InvalidArray(errors.New("none")).FindOutside(0, 4, 0)
+	require.Equal(t, -1, position)
 }

@@ -216,11 +216,12 @@ char* mlxg_tostring(void* a, char** text);
 char* mlxg_synchronize(void* stream);
 // mlxg_available reports whether a has been computed.
 bool mlxg_available(void* a);
-// mlxg_find_id finds the first id outside 0 … last, after adding wrap to negative ids. It returns its row-major index
-// and stores it in *id. It returns MLXG_NO_ID if there is none, or MLXG_NOT_COMPUTED if ids has not been computed.
+// mlxg_find_id finds the first id outside first … last, after adding wrap to negative ids, that is not `except`. It
+// returns its row-major index and stores it in *id. It returns MLXG_NO_ID if there is none, or MLXG_NOT_COMPUTED if ids
+// has not been computed.
 #define MLXG_NO_ID -1
 #define MLXG_NOT_COMPUTED -2
-int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t last, int64_t* id);
+int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t first, int64_t last, int64_t except, int64_t* id);
 // mlxg_traced reports whether a depends on an argument of a running transform.
 bool mlxg_traced(void* a);
 
@@ -228,7 +229,7 @@ bool mlxg_traced(void* a);
 // MLX no longer uses and returns their number. It need not be called while *mlxg_go.releasable is 0.
 size_t mlxg_take_released(uintptr_t* ids, size_t cap);
 
-// The functions from here to mlxg_vmap call mlxg_enter. The caller calls mlxg_leave.
+// The functions from here to mlxg_vmap, except mlxg_recipe_apply, call mlxg_enter. The caller calls mlxg_leave.
 mlxg_results mlxg_vjp(uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc);
 // argnums must be ascending without duplicates.
 mlxg_results mlxg_value_and_grad(uintptr_t id, const int* argnums, size_t n, const uintptr_t* args, size_t na);
@@ -238,9 +239,11 @@ mlxg_results mlxg_custom_function(
     uintptr_t fun, uintptr_t vjp, uintptr_t jvp, uintptr_t vmap, const uintptr_t* args, size_t n);
 // mlxg_recipe_apply is mlxg_custom_function of the functions that mlxg_recipe_record recorded for this id and for
 // arguments of the same shapes and dtypes, on the current stream. It returns no arrays if none were recorded. The
-// functions may depend on nothing else, and must not read elements.
+// functions may depend on nothing else, and must not read elements. Only the first `visible` outputs of fun are
+// returned. vjp receives their cotangents, and all outputs. mlxg_recipe_apply calls no Go function.
 mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n);
-mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n);
+mlxg_results mlxg_recipe_record(
+    uint64_t id, uintptr_t fun, size_t visible, uintptr_t vjp, const uintptr_t* args, size_t n);
 // mlxg_recipe_launches returns the number of kernel launches that recipes have added without a call of Go, modulo 2⁶⁴.
 uint64_t mlxg_recipe_launches(void);
 // The forward pass calls fun. The gradient calls again, which recomputes the same results.

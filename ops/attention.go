@@ -126,30 +126,33 @@ func attention(op string, q, k, v *mlxc.Array, c AttentionConfig, withLSE bool) 
 		return out, lse
 	}
 	in := attentionInputs{q, k, v, c.Mask, c.Sinks, c.QueryStarts, c.KeyStarts}
-	results := withGradient(c.key(withLSE), in.list(),
+	visible := 1
+	if withLSE {
+		visible = 2
+	}
+	results := withHidden(visible, c.key(withLSE), in.list(),
 		func(args []*mlxc.Array) []*mlxc.Array {
 			out, statistics := attentionForward(currentTarget(), attentionInputsFrom(args), c)
 			if !withLSE {
 				return []*mlxc.Array{out, statistics}
 			}
-			return []*mlxc.Array{out, statistics, logSumExp(statistics)}
+			return []*mlxc.Array{out, logSumExp(statistics), statistics}
 		},
 		func(args, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
-			in, out, statistics := attentionInputsFrom(args), outputs[0], outputs[1]
+			in, out, statistics := attentionInputsFrom(args), outputs[0], outputs[visible]
 			var dLSE *mlxc.Array
 			if withLSE {
-				dLSE = cotangents[2]
+				dLSE = cotangents[1]
 			}
 			return attentionBackward(currentTarget(), in, out, statistics, cotangents[0], dLSE, c)
 		})
-	if len(results) < 2 { // an error is a single array
+	if len(results) < visible { // an error is a single array
 		return results[0], results[0]
 	}
-	results[1].Free()
 	if !withLSE {
 		return results[0], nil
 	}
-	return results[0], results[2]
+	return results[0], results[1]
 }
 
 // An attentionKey identifies the graphs of an attention. See withGradient.

@@ -31,6 +31,14 @@ var _ = describe(descriptor{
 			},
 			arrays{heads, heads, heads},
 			arrays{heads},
+		}, {
+			"Attention/mlx",
+			func(a arrays) arrays {
+				c := mlxc.AttentionConfig{Scale: 0.1, Causal: true}
+				return arrays{mlxc.ScaledDotProductAttention(a[0], a[1], a[2], c)}
+			},
+			arrays{heads, heads, heads},
+			arrays{heads},
 		}}
 	},
 })

@@ -88,16 +88,14 @@ func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Arr
 	// While a second derivative is being taken, MLX would treat a prepared gradient as a constant. The backward kernel
 	// runs instead and returns an error.
 	key := crossEntropyKey{options: cfg.key(), prepare: recipe.GradientDepth() == 1}
-	results := withGradient(key, []*mlxc.Array{logits, targets},
+	return withHidden(1, key, []*mlxc.Array{logits, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			return crossEntropyForward(currentTarget(), args[0], args[1], cfg, key.prepare)
 		},
 		func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
 			dlogits := crossEntropyBackward(currentTarget(), primals[0], primals[1], cotangents[0], outputs, cfg)
 			return append([]*mlxc.Array{dlogits}, zerosLike(primals[1])...)
-		})
-	freeAll(results[1:]) // handles would keep the gradient's memory alive longer than the graph
-	return results[0]
+		})[0]
 }
 
 // A crossEntropyKey identifies the graphs of a cross-entropy. See withGradient.
@@ -178,25 +176,16 @@ func (cfg CrossEntropyConfig) check(targets *mlxc.Array, name string, rows *mlxc
 
 // checkTargets returns an error for a target out of range, if the targets can be read without synchronization.
 func (cfg CrossEntropyConfig) checkTargets(targets *mlxc.Array, classes int) error {
-	if !readableWithoutSync(targets) {
+	if targets.Size() > maxCheckedElements {
 		return nil
 	}
-	if targets.DType() == mlxc.Int32 {
-		return targetsBelow[int32](targets, classes, cfg.IgnoreIndex)
+	ignored := -1
+	if cfg.IgnoreIndex != nil {
+		ignored = *cfg.IgnoreIndex
 	}
-	return targetsBelow[uint32](targets, classes, cfg.IgnoreIndex)
-}
-
-func targetsBelow[T int32 | uint32](targets *mlxc.Array, classes int, ignored *int) error {
-	values, err := mlxc.ToSlice[T](targets)
-	if err != nil {
-		return err
-	}
-	for i, t := range values {
-		if int(t) >= classes && (ignored == nil || int(t) != *ignored) {
-			return fmt.Errorf("element %d of targets is %d; it must be below %d, the number of classes, "+
-				"or negative or IgnoreIndex to be ignored", i, t, classes)
-		}
+	if i, t := targets.FindOutside(math.MinInt32, classes-1, ignored); i >= 0 {
+		return fmt.Errorf("element %d of targets is %d; it must be below %d, the number of classes, "+
+			"or negative or IgnoreIndex to be ignored", i, t, classes)
 	}
 	return nil
 }

@@ -67,25 +67,12 @@ func checkIDs(ids *mlxc.Array, vocabulary int) error {
 	if d := ids.DType(); d != mlxc.Int32 && d != mlxc.Uint32 {
 		return fmt.Errorf("ids is %v; it must be int32 or uint32: convert it with AsType", d)
 	}
-	if !readableWithoutSync(ids) {
+	if ids.Size() > maxCheckedElements {
 		return nil
 	}
-	if ids.DType() == mlxc.Int32 {
-		return idsBelow[int32](ids, vocabulary)
-	}
-	return idsBelow[uint32](ids, vocabulary)
-}
-
-func idsBelow[T int32 | uint32](ids *mlxc.Array, vocabulary int) error {
-	values, err := mlxc.ToSlice[T](ids)
-	if err != nil {
-		return err
-	}
-	for i, id := range values {
-		if int64(id) < 0 || int64(id) >= int64(vocabulary) {
-			return fmt.Errorf("element %d of ids is %d; it must be at least 0 and below %d, the number of table rows",
-				i, id, vocabulary)
-		}
+	if i, id := ids.FindOutside(0, vocabulary-1, math.MinInt); i >= 0 {
+		return fmt.Errorf("element %d of ids is %d; it must be at least 0 and below %d, the number of table rows",
+			i, id, vocabulary)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 
@@ -96,6 +97,14 @@ func kernelsAvailable(op string) bool {
 // graphs forward and backward build. A later call with an equal key adds these graphs and does not run the functions. If
 // key is nil, they run at every call.
 func withGradient(key any, args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc) []*mlxc.Array {
+	return withHidden(math.MaxInt, key, args, forward, backward)
+}
+
+// withHidden is withGradient with the first `visible` results of forward. backward receives all results, and the
+// cotangents of the visible ones. If forward fails, there may be only one result.
+func withHidden(
+	visible int, key any, args []*mlxc.Array, forward mlxc.Func, backward mlxc.VJPFunc,
+) []*mlxc.Array {
 	if slices.Contains(args, nil) {
 		o := omittedOf(args)
 		ofGiven := func(given []*mlxc.Array) []*mlxc.Array { return forward(o.insert(given)) }
@@ -105,13 +114,18 @@ func withGradient(key any, args []*mlxc.Array, forward mlxc.Func, backward mlxc.
 		if key != nil {
 			key = recipeKey{key, o}
 		}
-		return withGradient(key, o.remove(args), ofGiven, backwardOfGiven)
+		return withHidden(visible, key, o.remove(args), ofGiven, backwardOfGiven)
 	}
 	// A recording runs on arrays without values, and its launches could be neither listed nor checked.
 	if key == nil || ahead.Current() != nil || checked.Enabled() {
-		return mlxc.CustomVJP(forward, backward)(args)
+		results := mlxc.CustomVJP(forward, func(primals, cotangents, outputs []*mlxc.Array) []*mlxc.Array {
+			return backward(primals, cotangents[:min(visible, len(cotangents))], outputs)
+		})(args)
+		visible = min(visible, len(results))
+		freeAll(results[visible:]) // handles would keep the memory alive longer than the graph
+		return results[:visible]
 	}
-	return recipe.Use[*mlxc.Array]()(recipe.ID(key), args, forward, backward)
+	return recipe.Use[*mlxc.Array]()(recipe.ID(key), args, visible, forward, backward)
 }
 
 // A recipeKey is the key of an operation with omitted operands.

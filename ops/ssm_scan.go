@@ -49,7 +49,7 @@ func SSMScan(x, dt, a, b, c *mlxc.Array, cfg SSMScanConfig) (y, state *mlxc.Arra
 		if x.Size() == 0 || !kernelsAvailable(op) {
 			return in.composed()
 		}
-		return withGradient(op, in.list(),
+		return withHidden(2, op, in.list(),
 			func(args []*mlxc.Array) []*mlxc.Array {
 				return ssmForward(currentTarget(), ssmInputsFrom(args))
 			},
@@ -60,7 +60,6 @@ func SSMScan(x, dt, a, b, c *mlxc.Array, cfg SSMScanConfig) (y, state *mlxc.Arra
 	if len(results) == 1 { // an error
 		return results[0], results[0]
 	}
-	freeAll(results[2:])
 	return results[0], results[1]
 }
 

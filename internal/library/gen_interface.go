@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "95270fc90240e052"
+const Interface = "3b326343c2193e6e"

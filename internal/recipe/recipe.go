@@ -5,12 +5,16 @@ package recipe
 
 import "sync"
 
-// A Function computes forward(args), differentiated by backward, like mlxc.CustomVJP. The functions run at the first
-// call with an id and with arguments of these shapes and dtypes on the current stream. Their graphs must depend on
-// nothing else, and not on elements. There is one exception: backward runs once for all first cotangents that are a
-// float32 scalar, have been computed and are 1, and once for all others. It may read such a scalar.
+// A Function computes forward(args), differentiated by backward, like mlxc.CustomVJP. It returns the first `visible`
+// results of forward, or all of them if there are fewer. backward receives all results, and the cotangents of the
+// visible ones.
+//
+// The functions run at the first call with an id and with arguments of these shapes and dtypes on the current stream.
+// Their graphs must depend on nothing else, and not on elements. There is one exception: backward runs once for all
+// first cotangents that are a float32 scalar, have been computed and are 1, and once for all others. It may read such a
+// scalar.
 type Function[A any] func(
-	id uint64, args []A, forward func(args []A) []A, backward func(primals, cotangents, outputs []A) []A,
+	id uint64, args []A, visible int, forward func(args []A) []A, backward func(primals, cotangents, outputs []A) []A,
 ) []A
 
 var function any

@@ -11,9 +11,9 @@ namespace mx = mlx::core;
 
 namespace {
 
-// range holds the valid ids, 0 … last. A negative id is valid if id + wrap is.
+// range holds the valid ids, first … last and `except`. wrap is added to negative ids.
 struct range {
-  int64_t wrap, last;
+  int64_t wrap, first, last, except;
 
   template <typename T>
   bool holds(T id) const {
@@ -21,7 +21,7 @@ struct range {
     if constexpr (std::is_signed_v<T>) {
       i += i < 0 ? wrap : 0;
     }
-    return static_cast<uint64_t>(i) <= static_cast<uint64_t>(last);
+    return ((first <= i) & (i <= last)) | (i == except);
   }
 };
 
@@ -50,7 +50,7 @@ int64_t find(const mx::array& ids, range r, int64_t* id) {
 
 }  // namespace
 
-extern "C" int64_t mlxg_find_id(void* a, int64_t wrap, int64_t last, int64_t* id) {
+extern "C" int64_t mlxg_find_id(void* a, int64_t wrap, int64_t first, int64_t last, int64_t except, int64_t* id) {
   mlxg::guard g;
   try {
     auto ids = mlxg::argument_of(mlxg::array_of(a));
@@ -58,7 +58,8 @@ extern "C" int64_t mlxg_find_id(void* a, int64_t wrap, int64_t last, int64_t* id
       return MLXG_NOT_COMPUTED;
     }
     int64_t at = MLXG_NO_ID;
-    mx::dispatch_int_types(ids.dtype(), "ids", [&](auto tag) { at = find<MLX_GET_TYPE(tag)>(ids, {wrap, last}, id); });
+    mx::dispatch_int_types(
+        ids.dtype(), "ids", [&](auto tag) { at = find<MLX_GET_TYPE(tag)>(ids, {wrap, first, last, except}, id); });
     return at;
   } catch (std::exception&) {
     return MLXG_NOT_COMPUTED;  // evaluating the operation reports the error

@@ -93,6 +93,26 @@ inline void unwrap(std::shared_ptr<mx::Primitive>& p, arrays& inputs) {
   }
 }
 
+// forwarder is a node whose outputs are its inputs from `first` on. Subclasses have rules for transforms.
+class forwarder : public opaque {
+ public:
+  forwarder(mx::Stream s, size_t first) : opaque(s, "Forward"), first_(first) {}
+
+  void eval_cpu(const arrays& inputs, arrays& outputs) override { forward(inputs, outputs); }
+  void eval_gpu(const arrays& inputs, arrays& outputs) override { forward(inputs, outputs); }
+
+  size_t first() const { return first_; }
+
+ private:
+  void forward(const arrays& inputs, arrays& outputs) const {
+    for (size_t i = 0; i < outputs.size(); i++) {
+      outputs[i].copy_shared_buffer(inputs[first_ + i]);
+    }
+  }
+
+  size_t first_;
+};
+
 // failed replaces the primitive of a node whose evaluation failed. It sets reported when it throws.
 class failed : public opaque {
  public:

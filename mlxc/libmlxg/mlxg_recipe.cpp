@@ -50,29 +50,35 @@ struct graph {
   std::vector<size_t> outputs;
   size_t launches = 0;  // number of the nodes that launch a kernel
 
-  // call adds the nodes for other arguments, which `all` holds. The nodes share the primitives, as do the calls of a
-  // compiled function.
-  arrays call(arrays all) const {
+  // call adds the nodes for other arguments. The nodes share the primitives, as do the calls of a compiled function.
+  arrays call(const arrays& arguments) const {
     launched += launches;
-    all.reserve(all.size() + constants.size() + 2 * nodes.size());
-    all.insert(all.end(), constants.begin(), constants.end());
+    arrays made;
+    made.reserve(2 * nodes.size());
+    auto numbered = [&](size_t i) -> const mx::array& {
+      if (i < arguments.size()) {
+        return arguments[i];
+      }
+      i -= arguments.size();
+      return i < constants.size() ? constants[i] : made[i - constants.size()];
+    };
     for (auto& n : nodes) {
       arrays in;
       in.reserve(n.inputs.size());
       for (auto i : n.inputs) {
-        in.push_back(all[i]);
+        in.push_back(numbered(i));
       }
       if (n.shapes.size() == 1) {
-        all.emplace_back(n.shapes[0], n.dtypes[0], n.primitive, std::move(in));
+        made.emplace_back(n.shapes[0], n.dtypes[0], n.primitive, std::move(in));
       } else {
         auto outs = mx::array::make_arrays(n.shapes, n.dtypes, n.primitive, in);
-        std::move(outs.begin(), outs.end(), std::back_inserter(all));
+        std::move(outs.begin(), outs.end(), std::back_inserter(made));
       }
     }
     arrays results;
     results.reserve(outputs.size());
     for (auto o : outputs) {
-      results.push_back(all[o]);
+      results.push_back(numbered(o));
     }
     return results;
   }
@@ -230,8 +236,15 @@ arrays placeholders(const arrays& others) {
   return all;
 }
 
+// recordings counts the running calls of record_graph. The graph lock guards it.
+int recordings = 0;
+
 // record_graph returns the graph that f builds for traced arguments.
 graph record_graph(const mlxg::function& f, const arrays& traced) {
+  struct count {
+    count() { recordings++; }
+    ~count() { recordings--; }
+  } counted;
   auto g = recorder(traced, f(traced)).take();
   launched -= g.launches;
   return g;
@@ -243,24 +256,32 @@ bool is_one(const mx::array& cotangent) {
   return a.ndim() == 0 && a.dtype() == mx::float32 && mlxg::available(a) && *a.data<float>() == 1;
 }
 
-// recipe is a function and its vjp. The vjp is recorded at its first use, separately for a first cotangent of 1, which
+// first_of returns the first n arrays of a list.
+arrays first_of(arrays all, size_t n) {
+  all.erase(all.begin() + std::min(n, all.size()), all.end());
+  return all;
+}
+
+// recipe is a function and its vjp. Only the vjp reads the hidden outputs, which follow the visible ones. It receives
+// the cotangents of the visible outputs. It is recorded at its first use, separately for a first cotangent of 1, which
 // the function by_go may read.
 struct recipe {
   graph forward;
+  size_t visible;
   mlxg::vjp_function by_go;
   std::unique_ptr<graph> backward, backward_of_one;
 
   arrays vjp(const arrays& primals, const arrays& cotangents, const arrays& outputs) {
     arrays all;
-    all.reserve(primals.size() + cotangents.size() + outputs.size());
-    for (auto part : {&primals, &cotangents, &outputs}) {
-      all.insert(all.end(), part->begin(), part->end());
-    }
+    all.reserve(primals.size() + visible + outputs.size());
+    all.insert(all.end(), primals.begin(), primals.end());
+    all.insert(all.end(), cotangents.begin(), cotangents.begin() + visible);
+    all.insert(all.end(), outputs.begin(), outputs.end());
     bool one = is_one(cotangents[0]);
     auto& recorded = one ? backward_of_one : backward;
     if (!recorded) {
       auto of_all = [&](const arrays& a) {
-        auto p = a.begin() + primals.size(), c = p + cotangents.size();
+        auto p = a.begin() + primals.size(), c = p + visible;
         return by_go({a.begin(), p}, {p, c}, {c, a.end()});
       };
       auto traced = placeholders(all);
@@ -269,19 +290,23 @@ struct recipe {
       }
       recorded = std::make_unique<graph>(record_graph(of_all, traced));
     }
-    return recorded->call(std::move(all));
+    return recorded->call(all);
   }
 };
 
-// custom_vjp returns the function of a recipe, differentiated by its vjp, as nodes of MLX.
-arrays custom_vjp(const std::shared_ptr<recipe>& r, const arrays& arguments) {
-  return mlxg::custom_vjp(
-      [r](const arrays& a) { return r->forward.call(a); },
-      [r](const arrays& p, const arrays& c, const arrays& o) { return r->vjp(p, c, o); }, arguments);
+// vmap_recipe maps a recipe over axes of its arguments.
+std::pair<arrays, std::vector<int>> vmap_recipe(
+    const std::shared_ptr<recipe>& r, const arrays& arguments, const std::vector<int>& axes) {
+  auto f = [r](const arrays& a) {
+    return mlxg::custom_vjp(
+        [r](const arrays& a) { return r->forward.call(a); },
+        [r](const arrays& p, const arrays& c, const arrays& o) { return r->vjp(p, c, o); }, a);
+  };
+  auto mapped = mlxg::vmap_of(f, axes)(arguments);
+  return {mapped, std::vector<int>(mapped.size(), 0)};
 }
 
-// differentiable wraps the primitive of a recipe whose forward graph is one node, and replaces its vjp. It spares the
-// nodes that custom_vjp adds.
+// differentiable wraps the primitive of a recipe whose forward graph is one node, and replaces its vjp.
 class differentiable : public mlxg::wrapper {
  public:
   // places[i] is the position of argument i in the node's inputs.
@@ -292,6 +317,7 @@ class differentiable : public mlxg::wrapper {
       override {
     auto gradients = r_->vjp(arguments_of(primals), cotangents, outputs);
     arrays selected;
+    selected.reserve(argnums.size());
     for (size_t n : argnums) {
       selected.push_back(gradients.at(std::find(places_.begin(), places_.end(), n) - places_.begin()));
     }
@@ -303,13 +329,13 @@ class differentiable : public mlxg::wrapper {
     for (auto p : places_) {
       own.push_back(axes[p]);
     }
-    auto mapped = mlxg::vmap_of([r = r_](const arrays& a) { return custom_vjp(r, a); }, own)(arguments_of(inputs));
-    return {mapped, std::vector<int>(mapped.size(), 0)};
+    return vmap_recipe(r_, arguments_of(inputs), own);
   }
 
  private:
   arrays arguments_of(const arrays& inputs) const {
     arrays all;
+    all.reserve(places_.size());
     for (auto p : places_) {
       all.push_back(inputs[p]);
     }
@@ -318,6 +344,85 @@ class differentiable : public mlxg::wrapper {
 
   std::shared_ptr<recipe> r_;
   std::vector<size_t> places_;
+};
+
+// visible_outputs forwards the visible outputs of a differentiable node. Its inputs are all outputs. For a hidden
+// output, MLX would add zeros as the cotangent, which are several nodes. The cotangent here is a placeholder.
+class visible_outputs : public mlxg::forwarder {
+ public:
+  visible_outputs(mx::Stream s, size_t n) : forwarder(s, 0), n_(n) {}
+
+  arrays vjp(const arrays& primals, const arrays& cotangents, const std::vector<int>& argnums, const arrays&) override {
+    arrays all;
+    all.reserve(argnums.size());
+    for (size_t n : argnums) {
+      all.push_back(n < n_ ? cotangents[n] : mx::array(primals[n].shape(), primals[n].dtype(), nullptr, arrays{}));
+    }
+    return all;
+  }
+
+  arrays jvp(const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) override {
+    arrays all;
+    for (size_t i = 0; i < n_; i++) {
+      auto found = std::find(argnums.begin(), argnums.end(), i);
+      all.push_back(found == argnums.end() ? mx::zeros_like(primals[i], stream()) : tangents[found - argnums.begin()]);
+    }
+    return all;
+  }
+
+  std::pair<arrays, std::vector<int>> vmap(const arrays& inputs, const std::vector<int>& axes) override {
+    return {first_of(inputs, n_), {axes.begin(), axes.begin() + n_}};
+  }
+
+ private:
+  size_t n_;
+};
+
+// differentiable_graph is a node behind the forward graph of a recipe. Its inputs are the n arguments and the outputs
+// of the graph, and it forwards the visible outputs. No gradient flows through the graph.
+class differentiable_graph : public mlxg::forwarder {
+ public:
+  differentiable_graph(mx::Stream s, std::shared_ptr<recipe> r, size_t n) : forwarder(s, n), r_(std::move(r)) {}
+
+  arrays vjp(const arrays& primals, const arrays& cotangents, const std::vector<int>& argnums, const arrays&) override {
+    auto outputs = primals.begin() + first();
+    auto gradients = r_->vjp({primals.begin(), outputs}, cotangents, {outputs, primals.end()});
+    arrays selected;
+    selected.reserve(argnums.size());
+    for (size_t n : argnums) {
+      selected.push_back(gradients.at(n));
+    }
+    return selected;
+  }
+
+  arrays jvp(const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) override {
+    arrays moving, own;
+    std::vector<size_t> places;
+    for (size_t i = 0; i < argnums.size(); i++) {
+      if (size_t n = argnums[i]; n < first()) {
+        places.push_back(n);
+        moving.push_back(primals[n]);
+        own.push_back(tangents[i]);
+      }
+    }
+    auto f = [&](const arrays& traced) {
+      arrays all(primals.begin(), primals.begin() + first());
+      for (size_t i = 0; i < places.size(); i++) {
+        all[places[i]] = traced[i];
+      }
+      return first_of(r_->forward.call(all), r_->visible);
+    };
+    return mx::jvp(f, moving, own).second;
+  }
+
+  std::pair<arrays, std::vector<int>> vmap(const arrays& inputs, const std::vector<int>& axes) override {
+    auto [mapped, places] =
+        vmap_recipe(r_, {inputs.begin(), inputs.begin() + first()}, {axes.begin(), axes.begin() + first()});
+    return {first_of(std::move(mapped), r_->visible), {places.begin(), places.begin() + r_->visible}};
+  }
+
+ private:
+  std::shared_ptr<recipe> r_;
 };
 
 // places_of returns the positions of n arguments in the inputs of a graph's node. It returns nothing unless the graph
@@ -347,22 +452,84 @@ std::optional<std::vector<size_t>> places_of(const graph& g, size_t n) {
   return places;
 }
 
-// with_gradient returns the graph that a call of a recipe adds.
-graph with_gradient(std::shared_ptr<recipe> r, const arrays& arguments) {
-  if (auto places = places_of(r->forward, arguments.size())) {
-    graph g = r->forward;
-    g.nodes[0].primitive = std::make_shared<differentiable>(std::move(r), *places);
-    return g;
+// recorded is a recipe with the primitives of the nodes that give its forward graph a gradient.
+class recorded {
+ public:
+  // n is the number of arguments.
+  recorded(std::shared_ptr<recipe> r, size_t n) : r_(std::move(r)) {
+    auto& f = r_->forward;
+    if (auto places = places_of(f, n)) {
+      one_node_ = f;
+      one_node_->nodes[0].primitive = std::make_shared<differentiable>(r_, *places);
+      if (r_->visible < f.outputs.size()) {
+        last_ = std::make_shared<visible_outputs>(f.nodes[0].primitive->stream(), r_->visible);
+      }
+    } else {
+      auto s = *static_cast<mx::Stream*>(mlxg_real_stream());
+      last_ = std::make_shared<differentiable_graph>(s, r_, n);
+    }
   }
-  // Recording the nodes of custom_vjp spares its calls the copies of functions.
-  return record_graph([&](const arrays& a) { return custom_vjp(r, a); }, placeholders(arguments));
-}
+
+  // call adds the nodes for other arguments and returns the visible outputs.
+  arrays call(arrays arguments) const {
+    bool traced = std::any_of(arguments.begin(), arguments.end(), [](auto& a) { return a.is_tracer(); });
+    if (!traced && recordings == 0) {  // no transform needs the gradient
+      return first_of(r_->forward.call(arguments), r_->visible);
+    }
+    if (one_node_) {
+      auto outputs = one_node_->call(arguments);
+      return last_ ? forwarded(outputs, outputs) : outputs;
+    }
+    auto outputs = call_without_gradient(arguments);
+    arguments.insert(arguments.end(), outputs.begin(), outputs.end());
+    return forwarded(arguments, outputs);
+  }
+
+ private:
+  // call_without_gradient stops the gradient at the arguments or at the outputs, whichever takes fewer nodes.
+  arrays call_without_gradient(const arrays& arguments) const {
+    auto stopped = [](arrays all) {
+      for (auto& a : all) {
+        if (a.is_tracer()) {
+          a = mx::stop_gradient(a, mlxg::stream_of(a));
+        }
+      }
+      return all;
+    };
+    size_t traced = std::count_if(arguments.begin(), arguments.end(), [](auto& a) { return a.is_tracer(); });
+    if (traced < r_->forward.outputs.size()) {
+      return r_->forward.call(stopped(arguments));
+    }
+    return stopped(r_->forward.call(arguments));
+  }
+
+  // forwarded adds the last node.
+  arrays forwarded(const arrays& inputs, const arrays& outputs) const {
+    if (r_->visible == 1) {
+      return {mx::array(outputs[0].shape(), outputs[0].dtype(), last_, inputs)};
+    }
+    std::vector<mx::Shape> shapes;
+    std::vector<mx::Dtype> dtypes;
+    for (size_t i = 0; i < r_->visible; i++) {
+      shapes.push_back(outputs[i].shape());
+      dtypes.push_back(outputs[i].dtype());
+    }
+    return mx::array::make_arrays(std::move(shapes), dtypes, last_, inputs);
+  }
+
+  std::shared_ptr<recipe> r_;
+  std::optional<graph> one_node_;  // the forward graph, if it is one node, with a gradient
+  std::shared_ptr<mx::Primitive> last_;
+};
 
 using signature = std::vector<uint64_t>;
 
 // signature_of returns everything that the graphs of a recipe may depend on.
 signature signature_of(uint64_t id, const arrays& arguments) {
-  signature s{id, static_cast<uint64_t>(static_cast<mx::Stream*>(mlxg_stream().ctx)->index)};
+  signature s;
+  s.reserve(2 + 6 * arguments.size());
+  s.push_back(id);
+  s.push_back(static_cast<mx::Stream*>(mlxg_stream().ctx)->index);
   for (auto& a : arguments) {
     s.push_back(static_cast<uint64_t>(a.dtype().val()) << 32 | a.ndim());
     s.insert(s.end(), a.shape().begin(), a.shape().end());
@@ -381,10 +548,10 @@ struct hash {
   }
 };
 
-// recipes holds the graphs of recipes by signature. The graph lock guards it. It is never destroyed, since graphs may
+// recipes holds recorded recipes by signature. The graph lock guards it. It is never destroyed, since graphs may
 // outlive static objects.
 auto& recipes() {
-  static auto& all = *new std::unordered_map<signature, graph, hash>;
+  static auto& all = *new std::unordered_map<signature, recorded, hash>;
   return all;
 }
 
@@ -397,7 +564,11 @@ uint64_t mlxg_recipe_launches(void) {
 }
 
 mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n) {
-  return mlxg::with_graph_lock([&]() -> arrays {
+  mlxg::guard g;
+  if (mlxg::has_ended()) {
+    return mlxg::no_results(mlxg::error_text(MLXG_SHUT_DOWN));
+  }
+  return mlxg::with_results([&]() -> arrays {
     auto arguments = mlxg::arrays_of(args, n);
     auto& all = recipes();
     auto found = mlxg::exporting() ? all.end() : all.find(signature_of(id, arguments));
@@ -405,21 +576,25 @@ mlxg_results mlxg_recipe_apply(uint64_t id, const uintptr_t* args, size_t n) {
   });
 }
 
-mlxg_results mlxg_recipe_record(uint64_t id, uintptr_t fun, uintptr_t vjp, const uintptr_t* args, size_t n) {
+mlxg_results mlxg_recipe_record(
+    uint64_t id, uintptr_t fun, size_t visible, uintptr_t vjp, const uintptr_t* args, size_t n) {
   return mlxg::with_graph_lock([&] {
     auto f = mlxg::function_of(fun);
     auto by_go = mlxg::vjp_function_of(vjp);
     auto arguments = mlxg::arrays_of(args, n);
     if (mlxg::exporting()) {
-      return mlxg::custom_vjp(f, by_go, arguments);
+      auto rule = [=](const arrays& p, const arrays& c, const arrays& o) { return by_go(p, first_of(c, visible), o); };
+      return first_of(mlxg::custom_vjp(f, rule, arguments), visible);
     }
-    auto r = std::make_shared<recipe>(record_graph(f, placeholders(arguments)), std::move(by_go));
+    auto g = record_graph(f, placeholders(arguments));
+    visible = std::min(visible, g.outputs.size());
+    auto r = std::make_shared<recipe>(std::move(g), visible, std::move(by_go));
     constexpr size_t most = 1024;
     if (recipes().size() >= most) {
       recipes().clear();
     }
-    auto& g = recipes()[signature_of(id, arguments)] = with_gradient(std::move(r), arguments);
-    return g.call(std::move(arguments));
+    auto [entry, is_new] = recipes().insert_or_assign(signature_of(id, arguments), recorded(std::move(r), n));
+    return entry->second.call(std::move(arguments));
   });
 }
 

@@ -117,14 +117,18 @@ bool mlxg_try_lock(bool wait) {
 
 int mlxg_enter(void) {
   mlxg_lock();
-  enter_streams.push_back(mlxg_real_stream());
-  make_default(enter_streams.back());
+  void* s = mlxg_real_stream();
+  if (enter_streams.empty() || enter_streams.back() != s) {
+    make_default(s);
+  }
+  enter_streams.push_back(s);
   return static_cast<int>(enter_streams.size()) - 1;
 }
 
 bool mlxg_leave(void) {
+  void* s = enter_streams.back();
   enter_streams.pop_back();
-  if (!enter_streams.empty()) {
+  if (!enter_streams.empty() && enter_streams.back() != s) {
     // The enclosing transform continues on its own stream.
     make_default(enter_streams.back());
   }

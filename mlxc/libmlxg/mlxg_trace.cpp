@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "mlx/export.h"
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlxg_fast.h"
 #include "mlxg_internal.h"
 #include "mlxg_io.h"
 #include "mlxg_primitive.h"
@@ -19,9 +21,9 @@ namespace mx = mlx::core;
 
 namespace {
 
-// custom_transform_remover rebuilds graphs without CustomTransforms nodes, which functions with custom gradients create
-// and MLX 0.32.2 cannot serialize. The last inputs of such a node are the outputs of the function, so its users can
-// read them instead. A node with a wrapper gets the wrapped primitive, because MLX finds a primitive's type by its
+// custom_transform_remover rebuilds graphs without CustomTransforms nodes and forwarders, which functions with custom
+// gradients create and MLX 0.32.2 cannot serialize. The outputs of such a node equal some of its inputs, so its users
+// can read these instead. A node with a wrapper gets the wrapped primitive, because MLX finds a primitive's type by its
 // name. Existing nodes stay unchanged because the caller may still take their gradients.
 class custom_transform_remover {
  public:
@@ -58,29 +60,57 @@ class custom_transform_remover {
     }
   }
 
-  static bool custom(const mx::array& a) {
-    return a.has_primitive() && std::strcmp(a.primitive().name(), "CustomTransforms") == 0;
+  // forwarded returns the input that a equals, if a's node forwards inputs as its outputs.
+  static const mx::array* forwarded(const mx::array& a) {
+    if (!a.has_primitive()) {
+      return nullptr;
+    }
+    if (auto node = dynamic_cast<const mlxg::forwarder*>(&a.primitive())) {
+      return &a.inputs()[node->first() + a.sibling_position()];
+    }
+    if (std::strcmp(a.primitive().name(), "CustomTransforms") == 0) {
+      return &a.inputs()[a.inputs().size() - (a.siblings().size() + 1) + a.sibling_position()];
+    }
+    return nullptr;
   }
 
   // sources returns the operands of a in the rebuilt graph.
   static std::vector<mx::array> sources(const mx::array& a) {
-    if (!custom(a)) {
-      auto primitive = a.has_primitive() ? a.primitive_ptr() : nullptr;
-      auto inputs = a.inputs();
-      mlxg::unwrap(primitive, inputs);
-      return inputs;
+    if (auto in = forwarded(a)) {
+      return {*in};
     }
-    size_t n = a.siblings().size() + 1;
-    return {a.inputs()[a.inputs().size() - n + a.sibling_position()]};
+    auto primitive = a.has_primitive() ? a.primitive_ptr() : nullptr;
+    auto inputs = a.inputs();
+    mlxg::unwrap(primitive, inputs);
+    return inputs;
+  }
+
+  // only_runs_here reports whether a's node refers to a file, or is an existing launch of code that is in the memory of
+  // this process.
+  static bool only_runs_here(const mx::array& a) {
+    auto primitive = a.primitive_ptr();
+    auto inputs = a.inputs();
+    mlxg::unwrap(primitive, inputs);
+    if (std::strcmp(primitive->name(), "load") == 0) {
+      return true;
+    }
+    if (a.is_tracer()) {  // depends on an argument of the exported function
+      return false;
+    }
+    if (auto own = dynamic_cast<const mlxg::opaque*>(primitive.get())) {
+      return own->is_launch();
+    }
+    return std::strcmp(primitive->name(), "CustomKernel") == 0 &&
+           std::get<8>(static_cast<const mx::fast::CustomKernel&>(*primitive).state());  // is_precompiled
   }
 
   void finish(const mx::array& a) {
-    if (custom(a)) {
-      set(a, done_.at(sources(a)[0].id()));
+    if (auto in = forwarded(a)) {
+      set(a, done_.at(in->id()));
       return;
     }
-    if (a.has_primitive() && std::strcmp(a.primitive().name(), "load") == 0) {
-      mx::eval({a});  // export the elements instead of the reference to the file
+    if (a.has_primitive() && only_runs_here(a)) {
+      mx::eval({a});  // export the elements
     }
     bool constant = !a.has_primitive() && a.status() != mx::array::Status::unscheduled;
     if (constant && !a.flags().row_contiguous) {
