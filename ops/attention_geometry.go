@@ -157,9 +157,10 @@ func (g attentionGeometry) groups(length, sequences int) int {
 	return length/rows + sequences
 }
 
-// dqParts returns the number of threadgroups of attention_gradients for each of n heads of keys, which have this number
-// of blocks: 32 threadgroups in all, but at most 4, because each part of dq takes the memory of q in float32.
-func dqParts(n, blocks int) int { return min((32+n-1)/n, 4, blocks) }
+// keyParts returns the number of threadgroups of attention_gradients for each of n heads of keys, whose query heads have
+// this number of blocks: 32 threadgroups in all, but at most 4, because each part of dk and dv takes the memory of k and
+// v in float32.
+func keyParts(n, blocks int) int { return min((32+n-1)/n, 4, blocks) }
 
 // warpgroupWidths are the numbers of columns of a row that a warpgroup supports in every kernel.
 var warpgroupWidths = []int{64, 72, 80, 96, 128}
