@@ -19,8 +19,8 @@ var attentionTuning = map[mlxc.Backend]struct {
 	maxBlockN     int // rows of a panel
 	registers     int // limit of 32-bit registers per lane for its rows; beyond it, pairs of simdgroups share rows
 }{
-	// A simdgroup is one thread. A tile of 64 rows of 64 floats takes 16 KiB. Four of these and three tiles of scores,
-	// which are half as large, fit a fiber's stack of 128 KiB. Panels stay in device memory.
+	// A simdgroup is one thread. A tile of 64 rows of 64 floats takes 16 KiB. Four of these, three tiles of scores, which
+	// are half as large, and a converted panel fit a fiber's stack of 128 KiB. Panels stay in device memory.
 	mlxc.BackendCPU: {
 		lanes: 1, simdgroups: 1, blockElements: 4096, minBlockM: 8, maxBlockM: 64,
 		panelBytes: math.MaxInt, maxBlockN: 32, registers: math.MaxInt,

@@ -25,12 +25,12 @@
 //                             attention_delta_of_output  RowStats of every query, from o
 //                             attention_dq               dq
 //                             attention_dkv              dk and dv
-//   attention_gradients.metal attention_gradients        dq, dk and dv, for simdgroups of one lane
+//   attention_gradients.metal attention_gradients        RowStats, dq, dk and dv, for simdgroups of one lane
 //   attention_mask.metal      attention_mask_bits        the bits of a boolean mask, for simdgroups of 32 lanes
 //                             attention_dmask            the gradient of a mask of numbers
 //
 // Between the kernels, only m, l, the RowStats and the bits of a boolean mask are in device memory. Each kernel
-// recomputes s and p. One simdgroup, or pair, owns each sum and adds in the order of rows, so results have the same
+// recomputes s and p. attention_gradients may keep tiles of them for one block of queries. One simdgroup, or pair, owns each sum and adds in the order of rows, so results have the same
 // bits in every run.
 //
 // Arithmetic: q, k, v, o and their gradients are stored as T. Products are accumulated in float and scores are scaled

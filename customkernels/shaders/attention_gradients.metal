@@ -24,13 +24,29 @@
 
 #include "attention.h"
 
-// store_tiles is the first of two passes over the keys. It stores the tiles of each panel, and adds p·(do·v) to the
-// delta of each query.
+// store_tiles stores p, do·v and, if CAPPED, q·k, and turns p into p·(do·v).
+template <bool CAPPED, typename SCORES>
+inline void store_tiles(thread SCORES& p, thread SCORES& d_ps, thread SCORES& products, device float* tiles) {
+  typedef ElementOrder<SCORES> Order;
+  constexpr int TILE = SCORES::LANE_ROWS * SCORES::LANE_COLUMNS;
+  for (int a = 0; a < Order::OUTER; a++) {
+    for (int b = 0; b < Order::INNER; b++) {
+      const int i = Order::row(a, b), j = Order::column(a, b), at = a * Order::INNER + b;
+      tiles[at] = p.get(i, j);
+      tiles[TILE + at] = d_ps.get(i, j);
+      if (CAPPED) {
+        tiles[2 * TILE + at] = products.get(i, j);
+      }
+      p.set(i, j, p.get(i, j) * d_ps.get(i, j));
+    }
+  }
+}
+
+// add_delta is the first of two passes over the keys. It stores the tiles of each panel, and adds p·(do·v) to the delta
+// of each query.
 template <int PANEL_FLOATS, bool CAPPED, int BLOCK_N, typename BLOCK, typename OPERAND, typename VALUES>
-inline void store_tiles(thread BLOCK& block, thread OPERAND& queries, thread VALUES& d_os, device float* tiles) {
+inline void add_delta(thread BLOCK& block, thread OPERAND& queries, thread VALUES& d_os, device float* tiles) {
   typedef typename BLOCK::Scores Scores;
-  typedef typename BLOCK::Order Order;
-  constexpr int TILE = Scores::LANE_ROWS * Scores::LANE_COLUMNS;
   for (int key = block.first_column; key < block.end_column; key += BLOCK_N, tiles += PANEL_FLOATS) {
     if (!block.advance(key)) {
       continue;
@@ -41,17 +57,7 @@ inline void store_tiles(thread BLOCK& block, thread OPERAND& queries, thread VAL
     multiply_transposed(d_ps, d_os, block.values, 0);
     block.probabilities(p, products);
     block.hide(p, 0, key);
-    for (int a = 0; a < Order::OUTER; a++) {
-      for (int b = 0; b < Order::INNER; b++) {
-        const int i = Order::row(a, b), j = Order::column(a, b), at = a * Order::INNER + b;
-        tiles[at] = p.get(i, j);
-        tiles[TILE + at] = d_ps.get(i, j);
-        if (CAPPED) {
-          tiles[2 * TILE + at] = products.get(i, j);
-        }
-        p.set(i, j, p.get(i, j) * d_ps.get(i, j));
-      }
-    }
+    store_tiles<CAPPED>(p, d_ps, products, tiles);
     block.hide(p, 0, key);
     row_sum(p, sums);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
@@ -160,6 +166,63 @@ inline void fill_zero(device float* to, size_t count) {
   }
 }
 
+// add_block computes dq and the RowStats of a block of queries, and adds their terms to dk and dv. query_rows and
+// d_o_rows are memory for the block's rows of q and do as floats, `tiles` for PANEL_FLOATS floats of each panel of
+// keys.
+template <
+    int PANEL_FLOATS,
+    typename T,
+    bool CAPPED,
+    bool HAS_DLSE,
+    int BLOCK_M,
+    int BLOCK_N,
+    int HEAD_DIM,
+    int VALUE_DIM,
+    typename BLOCK,
+    typename MASK_T>
+inline void add_block(
+    thread BLOCK& block,
+    device const T* q,
+    device const T* k,
+    device const T* v,
+    device const MASK_T* mask,
+    device const T* o,
+    device const T* d_o,
+    device const float* statistics,
+    device const float* dlse,
+    threadgroup float* query_rows,
+    threadgroup float* d_o_rows,
+    device float* row_stats_out,
+    device T* dq,
+    device float* dk,
+    device float* dv,
+    device float* tiles) {
+  typename BLOCK::HeadOperand queries;
+  typename BLOCK::WideValues d_os;
+  typename BLOCK::HeadTile dq_sum;
+  const size_t head_offset = block.head_offset(block.row), value_offset = block.value_offset(block.row);
+  copy_rows<BLOCK_M, HEAD_DIM>(q + head_offset, block.rows, query_rows);
+  copy_rows<BLOCK_M, VALUE_DIM>(d_o + value_offset, block.rows, d_o_rows);
+  queries.load(q + head_offset, HEAD_DIM, block.rows, 0);
+  d_os.load(nullptr, d_o + value_offset, block.rows, 0);
+  fill(dq_sum, 0);
+  load_statistics<T, HAS_DLSE>(block, statistics, dlse);
+  if (PANEL_FLOATS > 0) {
+    block.walk(k, v, mask, nullptr, nullptr);
+    add_delta<PANEL_FLOATS, CAPPED, BLOCK_N>(block, queries, d_os, tiles);
+  } else {
+    typename BLOCK::WideValues outputs;
+    outputs.load(nullptr, o + value_offset, block.rows, 0);
+    add_output_delta<VALUE_DIM>(block, d_os, outputs);
+  }
+  block.walk(k, v, mask, nullptr, nullptr);
+  add_terms<PANEL_FLOATS, CAPPED, BLOCK_N, HEAD_DIM, VALUE_DIM>(
+      block, queries, d_os, query_rows, d_o_rows, tiles, dq_sum, dk, dv);
+  multiply(dq_sum, block.scoring.scale);
+  store(dq_sum, dq + head_offset, HEAD_DIM, block.rows, 0);
+  store_statistics(block, row_stats_out);
+}
+
 template <
     typename T,
     typename MASK_T,
@@ -216,29 +279,7 @@ template <
         !block.begin(size_values, scalars, query_starts, key_starts, n % blocks, position, 0, 0)) {
       continue;
     }
-    typename Block::HeadOperand queries;
-    typename Block::WideValues d_os;
-    typename Block::HeadTile dq_sum;
-    const size_t head_offset = block.head_offset(block.row), value_offset = block.value_offset(block.row);
-    copy_rows<BLOCK_M, HEAD_DIM>(q + head_offset, block.rows, query_rows);
-    copy_rows<BLOCK_M, VALUE_DIM>(d_o + value_offset, block.rows, d_o_rows);
-    queries.load(q + head_offset, HEAD_DIM, block.rows, 0);
-    d_os.load(nullptr, d_o + value_offset, block.rows, 0);
-    fill(dq_sum, 0);
-    load_statistics<T, HAS_DLSE>(block, statistics, dlse);
-    if (EXACT_DELTA) {
-      block.walk(k, v, mask, nullptr, nullptr);
-      store_tiles<PANEL_FLOATS, CAPPED, BLOCK_N>(block, queries, d_os, tiles);
-    } else {
-      typename Block::WideValues outputs;
-      outputs.load(nullptr, o + value_offset, block.rows, 0);
-      add_output_delta<VALUE_DIM>(block, d_os, outputs);
-    }
-    block.walk(k, v, mask, nullptr, nullptr);
-    add_terms<PANEL_FLOATS, CAPPED, BLOCK_N, HEAD_DIM, VALUE_DIM>(
-        block, queries, d_os, query_rows, d_o_rows, tiles, dq_sum, dk, dv);
-    multiply(dq_sum, block.scoring.scale);
-    store(dq_sum, dq + head_offset, HEAD_DIM, block.rows, 0);
-    store_statistics(block, row_stats_out);
+    add_block<PANEL_FLOATS, T, CAPPED, HAS_DLSE, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>(
+        block, q, k, v, mask, o, d_o, statistics, dlse, query_rows, d_o_rows, row_stats_out, dq, dk, dv, tiles);
   }
 }
