@@ -30,8 +30,8 @@
 //                             attention_dmask            the gradient of a mask of numbers
 //
 // Between the kernels, only m, l, the RowStats and the bits of a boolean mask are in device memory. Each kernel
-// recomputes s and p. attention_gradients may keep tiles of them for one block of queries. One simdgroup, or pair, owns each sum and adds in the order of rows, so results have the same
-// bits in every run.
+// recomputes s and p. attention_gradients may keep tiles of them for one block of queries. One simdgroup, or pair, owns
+// each sum and adds in the order of rows, so results have the same bits in every run.
 //
 // Arithmetic: q, k, v, o and their gradients are stored as T. Products are accumulated in float and scores are scaled
 // in float. p and ds are floats. A device whose matrix unit requires operands of type T rounds them to T for products
