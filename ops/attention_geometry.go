@@ -19,8 +19,8 @@ var attentionTuning = map[mlxc.Backend]struct {
 	maxBlockN     int // rows of a panel
 	registers     int // limit of 32-bit registers per lane for its rows; beyond it, pairs of simdgroups share rows
 }{
-	// A simdgroup is one thread. A tile of 64 rows of 64 floats takes 16 KiB. Four of these and three tiles of scores,
-	// which are half as large, fit a fiber's stack of 128 KiB. Panels stay in device memory.
+	// A simdgroup is one thread. A tile of 64 rows of 64 floats takes 16 KiB. Four of these, three tiles of scores, which
+	// are half as large, and a converted panel fit a fiber's stack of 128 KiB. Panels stay in device memory.
 	mlxc.BackendCPU: {
 		lanes: 1, simdgroups: 1, blockElements: 4096, minBlockM: 8, maxBlockM: 64,
 		panelBytes: math.MaxInt, maxBlockN: 32, registers: math.MaxInt,
@@ -157,9 +157,10 @@ func (g attentionGeometry) groups(length, sequences int) int {
 	return length/rows + sequences
 }
 
-// dqParts returns the number of threadgroups of attention_gradients for each of n heads of keys, which have this number
-// of blocks: 32 threadgroups in all, but at most 4, because each part of dq takes the memory of q in float32.
-func dqParts(n, blocks int) int { return min((32+n-1)/n, 4, blocks) }
+// keyParts returns the number of threadgroups of attention_gradients for each of n heads of keys, whose query heads have
+// this number of blocks: 32 threadgroups in all, but at most 4, because each part of dk and dv takes the memory of k and
+// v in float32.
+func keyParts(n, blocks int) int { return min((32+n-1)/n, 4, blocks) }
 
 // warpgroupWidths are the numbers of columns of a row that a warpgroup supports in every kernel.
 var warpgroupWidths = []int{64, 72, 80, 96, 128}

@@ -236,16 +236,21 @@ func attentionBackward(
 	mlxc.WithScope(func() {
 		a := in.bind(on, cfg)
 		dOut := dOut.AsType(in.q.DType())
-		stats := a.rowStats(on, out, statistics, dOut, dLSE)
-		inputs := []*mlxc.Array{a.q, a.k, a.v, a.mask, dOut, stats, a.queryStarts, a.keyStarts, a.sizes, a.scalars}
-
-		copy(grads, a.gradQKV(on, inputs))
+		var stats *mlxc.Array
+		if attentionTuning[on.backend].lanes == 1 {
+			results := a.statsAndGradQKV(on, out, statistics, dOut, dLSE)
+			stats = results[0]
+			copy(grads, results[1:])
+		} else {
+			stats = a.rowStats(on, out, statistics, dOut, dLSE)
+			copy(grads, a.gradQKV(on, stats, dOut))
+		}
 		switch {
 		case a.maskKind != addedMask:
 		case in.maskShape()[3] == 1:
 			grads[3] = in.gradRowMask(statistics, stats, dLSE)
 		default:
-			grads[3] = a.gradMask(on, inputs)
+			grads[3] = a.gradMask(on, stats, dOut)
 		}
 		if in.sinks != nil {
 			grads[4] = in.sinkWeight(statistics).Mul(deltas(stats)).Sum(0, 2).Neg().AsType(in.sinks.DType())
@@ -269,11 +274,13 @@ func outputLike(x *mlxc.Array) mlxc.Output { return mlxc.Output{Shape: x.Shape()
 // floats returns a float32 output.
 func floats(shape ...int) mlxc.Output { return mlxc.Output{Shape: shape, DType: mlxc.Float32} }
 
+// backwardInputs returns the inputs of the kernels that read RowStats.
+func (a attentionArgs) backwardInputs(stats, dOut *mlxc.Array) []*mlxc.Array {
+	return []*mlxc.Array{a.q, a.k, a.v, a.mask, dOut, stats, a.queryStarts, a.keyStarts, a.sizes, a.scalars}
+}
+
 // gradQKV returns dq, dk and dv. The kernels recompute the weights P tile by tile.
-func (a attentionArgs) gradQKV(on target, inputs []*mlxc.Array) []*mlxc.Array {
-	if attentionTuning[on.backend].lanes == 1 {
-		return a.gradQKVTogether(on, inputs)
-	}
+func (a attentionArgs) gradQKV(on target, stats, dOut *mlxc.Array) []*mlxc.Array {
 	headDim, both := a.q.Dim(3), a.q.Dim(3)+a.v.Dim(3)
 	queries, keys := a.q.Dim(2), a.k.Dim(2)
 	footprint := rowFootprint{inputs: both, accumulators: headDim, valueProducts: true, capped: a.capped}
@@ -282,36 +289,50 @@ func (a attentionArgs) gradQKV(on target, inputs []*mlxc.Array) []*mlxc.Array {
 	footprint.accumulators, footprint.storedInputs = both, true
 	forKV := a.launch(a.geometry(on, keys, footprint), keys, a.k.Dim(1))
 	forKV.Outputs = []mlxc.Output{outputLike(a.k), outputLike(a.v)}
+	inputs := a.backwardInputs(stats, dOut)
 	grads := on.launch(attentionBackwardFile.kernel("attention_dq"), forQ, inputs...)
-	keyInputs := slices.Clone(inputs)
-	keyInputs[3] = a.keyMask
-	return append(grads, on.launch(attentionBackwardFile.kernel("attention_dkv"), forKV, keyInputs...)...)
+	inputs[3] = a.keyMask
+	return append(grads, on.launch(attentionBackwardFile.kernel("attention_dkv"), forKV, inputs...)...)
 }
 
-// gradQKVTogether returns dq, dk and dv from one kernel, whose threadgroups have parts of dq.
-func (a attentionArgs) gradQKVTogether(on target, inputs []*mlxc.Array) []*mlxc.Array {
-	keys, batches, keyHeads := a.k.Dim(2), a.k.Dim(0), a.k.Dim(1)
-	g := a.geometry(on, keys, rowFootprint{})
-	blocks := g.groups(keys, a.sequences)
-	parts := dqParts(batches*keyHeads, blocks)
-	l := a.launch(g, keys, keyHeads)
+// statsAndGradQKV returns the RowStats, dq, dk and dv from one kernel, whose threadgroups have parts of dk and dv.
+func (a attentionArgs) statsAndGradQKV(on target, out, statistics, dOut, dLSE *mlxc.Array) []*mlxc.Array {
+	isExact := a.needsExactDelta(on)
+	queries, keys, batches, keyHeads := a.q.Dim(2), a.k.Dim(2), a.k.Dim(0), a.k.Dim(1)
+	g := a.geometry(on, queries, rowFootprint{})
+	blocks := g.groups(queries, a.sequences)
+	parts := keyParts(batches*keyHeads, blocks*(a.q.Dim(1)/keyHeads))
+	l := a.launch(g, queries, keyHeads)
 	l.Grid[0] = parts
-	l.Template = slices.DeleteFunc(l.Template, func(t mlxc.TemplateArg) bool {
+	l.Template = append(slices.DeleteFunc(l.Template, func(t mlxc.TemplateArg) bool {
 		return t.Name == "PAIRED" || t.Name == "LANES" || t.Name == "SIMDGROUPS"
-	})
-	l.Outputs = []mlxc.Output{
-		{Shape: []int{parts, a.q.Size()}, DType: mlxc.Float32}, outputLike(a.k), outputLike(a.v),
+	}), mlxc.TemplateArg{Name: "HAS_DLSE", Value: dLSE != nil}, mlxc.TemplateArg{Name: "EXACT_DELTA", Value: isExact})
+	tiles := 0 // in the memory of a threadgroup, for each panel of keys
+	switch {
+	case isExact && a.capped:
+		tiles = 3
+	case isExact:
+		tiles = 2
 	}
-	grads := on.launch(attentionGradientsFile.kernel("attention_gradients"), l, append(inputs, uint32Arg(blocks))...)
-	if parts > 1 || a.q.DType() != mlxc.Float32 {
-		grads[0] = columnSum(on, grads[0], a.q.DType())[0]
+	l.Outputs = append(rowStatsOutput(dOut), outputLike(a.q), floats(parts, a.k.Size()), floats(parts, a.v.Size()),
+		floats(parts*batches*keyHeads, ceilDiv(keys, g.blockN), tiles, g.blockN, g.blockM))
+	if isExact {
+		l.Undefined = []string{"memory"} // tiles of panels that no query sees
 	}
-	grads[0] = grads[0].Reshape(a.q.Shape()...)
-	return grads
+	results := on.launch(attentionGradientsFile.kernel("attention_gradients"), l, a.q, a.k, a.v, a.mask, out, dOut, statistics,
+		orPlaceholder(dLSE), a.queryStarts, a.keyStarts, a.sizes, a.scalars, uint32Arg(blocks))
+	for i, x := range []*mlxc.Array{a.k, a.v} {
+		grad := results[2+i]
+		if parts > 1 || x.DType() != mlxc.Float32 {
+			grad = columnSum(on, grad, x.DType())[0]
+		}
+		results[2+i] = grad.Reshape(x.Shape()...)
+	}
+	return results[:4]
 }
 
 // gradMask returns the gradient of a mask whose last axis has one element per key.
-func (a attentionArgs) gradMask(on target, inputs []*mlxc.Array) *mlxc.Array {
+func (a attentionArgs) gradMask(on target, stats, dOut *mlxc.Array) *mlxc.Array {
 	g := a.geometry(on, a.q.Dim(2), rowFootprint{})
 	g.simdgroups = 1
 	mask := a.maskShape()
@@ -321,7 +342,7 @@ func (a attentionArgs) gradMask(on target, inputs []*mlxc.Array) *mlxc.Array {
 		(mask[3] + g.blockN - 1) / g.blockN * g.threads(), (mask[2] + g.blockM - 1) / g.blockM, mask[0] * mask[1],
 	}
 	l.Outputs = []mlxc.Output{{Shape: a.mask.Shape(), DType: a.mask.DType()}}
-	return on.launch(attentionMaskFile.kernel("attention_dmask"), l, inputs...)[0]
+	return on.launch(attentionMaskFile.kernel("attention_dmask"), l, a.backwardInputs(stats, dOut)...)[0]
 }
 
 // The kernels' struct RowStats has rowStatsSize floats. Its element deltaIndex is delta.

@@ -25,13 +25,13 @@
 //                             attention_delta_of_output  RowStats of every query, from o
 //                             attention_dq               dq
 //                             attention_dkv              dk and dv
-//   attention_gradients.metal attention_gradients        dq, dk and dv, for simdgroups of one lane
+//   attention_gradients.metal attention_gradients        RowStats, dq, dk and dv, for simdgroups of one lane
 //   attention_mask.metal      attention_mask_bits        the bits of a boolean mask, for simdgroups of 32 lanes
 //                             attention_dmask            the gradient of a mask of numbers
 //
 // Between the kernels, only m, l, the RowStats and the bits of a boolean mask are in device memory. Each kernel
-// recomputes s and p. One simdgroup, or pair, owns each sum and adds in the order of rows, so results have the same
-// bits in every run.
+// recomputes s and p. attention_gradients may keep tiles of them for one block of queries. One simdgroup, or pair, owns
+// each sum and adds in the order of rows, so results have the same bits in every run.
 //
 // Arithmetic: q, k, v, o and their gradients are stored as T. Products are accumulated in float and scores are scaled
 // in float. p and ds are floats. A device whose matrix unit requires operands of type T rounds them to T for products
@@ -106,7 +106,6 @@ struct AttentionBlock {
   typedef StoredStats<T, MASK_T, MASKED> Stored;
   typedef Panel<LANES, float, BLOCK_N, Stored::COUNT, ROW_STATS_SIZE, FOR_ROWS | (HEAD_USES & IN_FLIGHT)> StatsPanel;
   static constexpr constant bool AHEAD = (HEAD_USES & IN_FLIGHT) != 0;
-  static constexpr constant bool HOLDS_STATS = TRANSPOSED && LANES == 1;  // of all columns of a tile
 
   // Elements of threadgroup memory. An array must have at least one.
   static constexpr constant int HEAD_MEMORY = PARTS * HeadPanel::SIZE;
@@ -129,11 +128,10 @@ struct AttentionBlock {
   // Indices among all threads and among PANEL_THREADS. Recomputing them in the loop would take more registers.
   uint thread_index, panel_thread;
 
-  HeadPanel heads;                        // columns of the scores: rows of k, or of q if TRANSPOSED
-  ValuePanel values;                      // the same rows of v, or of do if TRANSPOSED
-  StatsPanel stats;                       // the RowStats of the queries if TRANSPOSED
-  RowStats row_stats[Scores::LANE_ROWS];  // the RowStats of the lane's queries if not TRANSPOSED
-  StatsArrays<HOLDS_STATS ? BLOCK_N : 1> held_stats;
+  HeadPanel heads;                           // columns of the scores: rows of k, or of q if TRANSPOSED
+  ValuePanel values;                         // the same rows of v, or of do if TRANSPOSED
+  StatsPanel stats;                          // the RowStats of the queries if TRANSPOSED
+  StatsArrays<Scores::LANE_ROWS> row_stats;  // the RowStats of the lane's queries if not TRANSPOSED
   MaskTile<TRANSPOSED, MASK_T, TILES, BLOCK_M, BLOCK_N> mask_tile;
   Mask<MASK_T> mask;
   device const T* next_heads;  // sources of the next panels
@@ -218,7 +216,7 @@ struct AttentionBlock {
   // load_stats loads the RowStats of the simdgroup's queries, if not TRANSPOSED.
   void load_stats(device const float* of_queries) {
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      row_stats[i] = load_row_stats(of_queries + row * ROW_STATS_SIZE, Scores::row(i, lane), rows);
+      row_stats.set(i, load_row_stats(of_queries + row * ROW_STATS_SIZE, Scores::row(i, lane), rows));
     }
   }
 
@@ -275,9 +273,6 @@ struct AttentionBlock {
     }
     const bool is_last = TRANSPOSED && column + BLOCK_N >= end_column;
     prefetch_mask(is_last ? mask_at(column_head + 1) : mask, is_last ? first_column : column + BLOCK_N, next_rows);
-    for (int j = 0; HOLDS_STATS && is_seen && j < BLOCK_N; j++) {
-      held_stats.set(j, panel_stats(j));
-    }
     return PAIRED || is_seen;
   }
 
@@ -367,12 +362,7 @@ struct AttentionBlock {
   }
 
   // stats_of returns the RowStats of the query of the lane's element (i, j).
-  RowStats stats_of(int i, int j) const {
-    if (!TRANSPOSED) {
-      return row_stats[i];
-    }
-    return HOLDS_STATS ? held_stats.get(j) : panel_stats(Scores::column(j, lane));
-  }
+  RowStats stats_of(int i, int j) const { return TRANSPOSED ? panel_stats(Scores::column(j, lane)) : row_stats.get(i); }
 
   // probabilities turns products q·k into p. If CAPPED, it returns the products, which uncap needs.
   void probabilities(thread Scores& tile, thread Scores& products) const {

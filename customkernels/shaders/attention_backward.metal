@@ -76,16 +76,7 @@ template <
   typename Block::WideValues d_os;
   queries.load(q + block.head_offset(block.row), HEAD_DIM, block.rows, block.lane);
   d_os.load(d_o_memory + block.simdgroup * d_os.SIZE, d_o + block.value_offset(block.row), block.rows, block.lane);
-  StatsArrays<Scores::LANE_ROWS> stats;
-  for (int i = 0; i < Scores::LANE_ROWS; i++) {
-    const int r = Scores::row(i, block.lane);
-    stats.set(i, {0, 0, 0, 0});
-    if (r < block.rows) {
-      const size_t at = block.row + r;
-      const float delta = HAS_DLSE ? -dlse[at] : 0;
-      stats.set(i, row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta));
-    }
-  }
+  load_statistics<T, HAS_DLSE>(block, statistics, dlse);
 
   block.walk(k, v, mask, key_memory, value_memory);
   for (int key = block.first_column; key < block.end_column; key += BLOCK_N) {
@@ -102,22 +93,17 @@ template <
     for (int a = 0; a < Block::Order::OUTER; a++) {
       for (int b = 0; b < Block::Order::INNER; b++) {
         const int i = Block::Order::row(a, b), j = Block::Order::column(a, b);
-        s.set(i, j, Block::probability(stats.get(i), s.get(i, j)) * d_ps.get(i, j));
+        s.set(i, j, Block::probability(block.row_stats.get(i), s.get(i, j)) * d_ps.get(i, j));
       }
     }
     block.hide(s, 0, key);
     row_sum(s, sums);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
-      stats.delta[i] += sums[i];
+      block.row_stats.delta[i] += sums[i];
     }
   }
 
-  for (int i = 0; i < Scores::LANE_ROWS; i++) {
-    const int r = Scores::row(i, block.lane);
-    if (r < block.rows && Scores::column(0, block.lane) == 0 && block.part == 0) {
-      store(stats.get(i), row_stats_out + (block.row + r) * ROW_STATS_SIZE);
-    }
-  }
+  store_statistics(block, row_stats_out);
 }
 
 template <typename T, int LANES, int BLOCK_M, int VALUE_DIM, bool HAS_DLSE>

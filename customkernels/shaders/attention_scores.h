@@ -245,3 +245,28 @@ inline void store(RowStats row, device float* to) {
   const Vec<float, ROW_STATS_SIZE> pack = {{row.maximum, row.inverse_sum, row.delta, row.logsumexp}};
   *reinterpret_cast<device Vec<float, ROW_STATS_SIZE>*>(to) = pack;
 }
+
+// load_statistics sets the RowStats of a block's queries from m and l. delta becomes −dlse.
+template <typename T, bool HAS_DLSE, typename BLOCK>
+inline void load_statistics(thread BLOCK& block, device const float* statistics, device const float* dlse) {
+  for (int i = 0; i < BLOCK::Scores::LANE_ROWS; i++) {
+    const int r = BLOCK::Scores::row(i, block.lane);
+    block.row_stats.set(i, {0, 0, 0, 0});
+    if (r < block.rows) {
+      const size_t at = block.row + r;
+      const float delta = HAS_DLSE ? -dlse[at] : 0;
+      block.row_stats.set(i, row_stats<T>(statistics[2 * at], statistics[2 * at + 1], delta));
+    }
+  }
+}
+
+// store_statistics writes the RowStats of a block's queries. One of the lanes that share a row writes.
+template <typename BLOCK>
+inline void store_statistics(thread BLOCK& block, device float* to) {
+  for (int i = 0; i < BLOCK::Scores::LANE_ROWS; i++) {
+    const int r = BLOCK::Scores::row(i, block.lane);
+    if (r < block.rows && BLOCK::Scores::column(0, block.lane) == 0 && block.part == 0) {
+      store(block.row_stats.get(i), to + (block.row + r) * ROW_STATS_SIZE);
+    }
+  }
+}

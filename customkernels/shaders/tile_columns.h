@@ -103,24 +103,23 @@ inline void multiply_add(
 #endif
 }
 
-// add_scaled_product adds scale · tileᵀ · right to the first `rows` rows of `to`, which have COLUMNS floats.
-template <int INNER, int ROWS, int COLUMNS, int USES, typename T>
+// add_scaled_product adds scale · tileᵀ · right to the first `rows` rows of `to`. Rows of `right` and `to` have COLUMNS
+// floats.
+template <int COLUMNS, int INNER, int ROWS>
 inline void add_scaled_product(
     device float* to,
     int rows,
     thread Tile<BY_COLUMNS, INNER, ROWS>& tile,
-    thread const Panel<1, T, INNER, COLUMNS, COLUMNS, USES>& right,
+    threadgroup const float* right,
     float scale) {
 #ifdef MLXG_THREAD_PRODUCTS
-  mlxg::add_scaled_product<0, INNER, COLUMNS>(
-      to, rows, tile.transpose.elements, right.current, right.current_rows, scale);
+  mlxg::add_scaled_product<0, INNER, COLUMNS>(to, rows, tile.transpose.elements, right, scale);
 #else
   for (int c = 0; c < COLUMNS; c += 8) {
     float packed[INNER][8];
     for (int k = 0; k < INNER; k++) {
-      device const T* const row = right.current + k * COLUMNS + c;
       for (int j = 0; j < 8; j++) {
-        packed[k][j] = k < right.current_rows ? float(row[j]) : 0.0f;
+        packed[k][j] = right[k * COLUMNS + c + j];
       }
     }
     for (int m = 0; m < rows; m += 8) {

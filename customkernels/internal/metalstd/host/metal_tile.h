@@ -216,11 +216,12 @@ struct column_block {
   static constexpr int ROWS = PAIRED ? block_rows : 8;
 };
 
-// Adds rows · right to `to`. Row r of the 8 rows has element k at rows[r * row_stride + k * term_stride].
-template <int INNER, int COLUMNS, class SUM>
-MLXG_INLINE void add_eight_rows(
+// Adds left · right to `to`, for ROWS rows of left, a multiple of 8. Element k of row r of left is at
+// left[r * row_stride + k * term_stride]. The columns of a block of right stay in the first-level cache for all rows.
+template <int ROWS, int INNER, int COLUMNS, class SUM>
+MLXG_INLINE void add_rows(
     float (*to)[COLUMNS],
-    const float* rows,
+    const float* left,
     int row_stride,
     size_t term_stride,
     const float (*right)[COLUMNS],
@@ -228,8 +229,18 @@ MLXG_INLINE void add_eight_rows(
   using block = column_block<COLUMNS>;
   for (int c = 0; c < COLUMNS; c += block::WIDTH) {
     add_columns<block::W, block::PAIRED, block::ROWS>(
-        to[0] + c, COLUMNS, rows, row_stride, term_stride, right[0] + c, COLUMNS, 8, INNER, sum);
+        to[0] + c, COLUMNS, left, row_stride, term_stride, right[0] + c, COLUMNS, ROWS, INNER, sum);
   }
+}
+
+// Returns the number of rows or columns of a panel that are converted together: a part of `total` with at most 16 KiB
+// of floats, or 8. `width` is the number of floats of each. Fibers have little stack.
+constexpr int converted_part(int total, int width) {
+  int part = total;
+  while (part > 8 && (total % part != 0 || part * width > 4096)) {
+    part -= 8;
+  }
+  return part;
 }
 
 // Computes panel · right, for PANEL_ROWS rows of the panel that are INNER elements apart. Rows at or beyond `rows` read
@@ -237,15 +248,16 @@ MLXG_INLINE void add_eight_rows(
 template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
 [[gnu::noinline]] void multiply_rows(
     float (*product)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
-  for (int r = 0; r < PANEL_ROWS; r += 8) {
-    float converted[8][INNER];
+  constexpr int PART = converted_part(PANEL_ROWS, INNER);
+  for (int r = 0; r < PANEL_ROWS; r += PART) {
+    float converted[PART][INNER];
     const T* const from = panel + r * INNER;
     const float* left = reinterpret_cast<const float*>(from);
-    if (sizeof(T) != sizeof(float) || r + 8 > rows) {
-      pack_columns<false, 8, INNER>(from, INNER, rows - r, converted);
+    if (sizeof(T) != sizeof(float) || r + PART > rows) {
+      pack_columns<false, PART, INNER>(from, INNER, rows - r, converted);
       left = converted[0];
     }
-    add_eight_rows<INNER>(product + r, left, INNER, 1, right, new_sum{});
+    add_rows<PART, INNER>(product + r, left, INNER, 1, right, new_sum{});
   }
 }
 
@@ -254,35 +266,33 @@ template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
 template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
 [[gnu::noinline]] void add_transposed_rows(
     float (*sum)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
-  for (int c = 0; c < PANEL_COLUMNS; c += 8) {
-    float converted[INNER][8];
+  constexpr int PART = converted_part(PANEL_COLUMNS, INNER);
+  for (int c = 0; c < PANEL_COLUMNS; c += PART) {
+    float converted[INNER][PART];
     const float* left = reinterpret_cast<const float*>(panel + c);
     size_t term_stride = PANEL_COLUMNS;
     if (sizeof(T) != sizeof(float) || rows < INNER) {
-      pack_columns<false, INNER, 8>(panel + c, PANEL_COLUMNS, rows, converted);
+      pack_columns<false, INNER, PART>(panel + c, PANEL_COLUMNS, rows, converted);
       left = converted[0];
-      term_stride = 8;
+      term_stride = PART;
     }
-    add_eight_rows<INNER>(sum + c, left, 1, term_stride, right, plain_sum{});
+    add_rows<PART, INNER>(sum + c, left, 1, term_stride, right, plain_sum{});
   }
 }
 
-// Adds scale · left · right to `rows` rows of COLUMNS floats, from column FIRST on. right has INNER rows that are
-// COLUMNS elements apart; rows at or beyond right_rows read as zero.
-template <int FIRST, int INNER, int COLUMNS, class T>
+// Adds scale · left · right to `rows` rows of COLUMNS floats, from column FIRST on.
+template <int FIRST, int INNER, int COLUMNS>
 [[gnu::noinline]] void add_scaled_product(
-    float* to, int rows, const float (*left)[INNER], const T* right, int right_rows, float scale) {
+    float* to, int rows, const float (*left)[INNER], const float* right, float scale) {
   using block = column_block<COLUMNS - FIRST>;
   constexpr int WIDTH = block::WIDTH, END = COLUMNS - (COLUMNS - FIRST) % WIDTH;
   for (int c = FIRST; c < END; c += WIDTH) {
-    float packed[INNER][WIDTH];
-    pack_columns<false, INNER, WIDTH>(right + c, COLUMNS, right_rows, packed);
     for (int m = 0; m < rows; m += 8) {
       float last[8][WIDTH] = {};
       const bool is_whole = m + 8 <= rows;
       add_columns<block::W, block::PAIRED, block::ROWS>(
-          is_whole ? to + m * COLUMNS + c : last[0], is_whole ? COLUMNS : WIDTH, left[m], INNER, 1, packed[0], WIDTH, 8,
-          INNER, scaled_sum{scale});
+          is_whole ? to + m * COLUMNS + c : last[0], is_whole ? COLUMNS : WIDTH, left[m], INNER, 1, right + c, COLUMNS,
+          8, INNER, scaled_sum{scale});
       for (int r = 0; !is_whole && r < rows - m; ++r) {
         for (int k = 0; k < WIDTH; ++k) {
           to[(m + r) * COLUMNS + c + k] += last[r][k];
@@ -291,7 +301,7 @@ template <int FIRST, int INNER, int COLUMNS, class T>
     }
   }
   if constexpr (END < COLUMNS) {
-    add_scaled_product<END, INNER, COLUMNS>(to, rows, left, right, right_rows, scale);
+    add_scaled_product<END, INNER, COLUMNS>(to, rows, left, right, scale);
   }
 }
 
