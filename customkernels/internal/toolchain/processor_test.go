@@ -27,5 +27,5 @@ func TestHasAVX512(t *testing.T) {
 // Kernels use vectors of 512 bits on processors that have them.
 func TestFlagsPreferWideVectors(t *testing.T) {
 	flags := compilers(t)[0].flags()
-	require.Equal(t, hasAVX512(processorName()), slices.Contains(flags, "-mprefer-vector-width=512"))
+	require.Equal(t, hasAVX512(processorName()), slices.Contains(flags, preferWideVectors))
 }

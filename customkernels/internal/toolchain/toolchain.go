@@ -44,7 +44,7 @@ func (t *Toolchain) Clang() bool { return t.c.clang() }
 // Flags returns the flags that affect the results of a kernel: all flags except optimization and the kind of output.
 func (t *Toolchain) Flags() []string {
 	return slices.DeleteFunc(t.c.flags(), func(f string) bool {
-		return strings.HasPrefix(f, "-O") || f == "-fPIC" || f == "-shared"
+		return strings.HasPrefix(f, "-O") || f == preferWideVectors || f == "-fPIC" || f == "-shared"
 	})
 }
 
