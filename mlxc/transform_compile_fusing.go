@@ -4,6 +4,7 @@ package mlxc
 import "C"
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,22 +12,49 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 )
 
 // decideFusing decides whether MLX may fuse on CPU streams, at the first call of a compiled function there.
 var decideFusing = sync.OnceFunc(func() {
-	if _, err := exec.LookPath("g++"); err != nil {
+	const message = "mlxc: compiled functions are not fused on CPU streams"
+	compiler, err := exec.LookPath("g++")
+	if err != nil {
 		return // MLX does not fuse without it
 	}
 	if err := prepareCacheFolder(temporaryFolder()); err != nil {
 		C.mlxg_compile_no_fusing()
-		slog.Warn("mlxc: compiled functions are not fused on CPU streams; remove the folder, or set TMPDIR to a "+
-			"folder of your own",
-			"reason", err)
+		slog.Warn(message+"; remove the folder, or set TMPDIR to a folder of your own", "reason", err)
+	} else if rejects(compiler, float32Type) && bytes.Contains(loadedMLX(), []byte(float32Type)) {
+		C.mlxg_compile_no_fusing()
+		slog.Info(message, "reason", compiler+" is newer than version 12 and rejects the headers in this build of MLX")
 	}
 })
+
+// float32Type is a line of the headers that MLX holds for fused functions. MLX's wheels hold them as a g++ older than 13
+// preprocessed them, and later versions have the type built in.
+const float32Type = "typedef float _Float32;"
+
+// rejects reports whether the C++ compiler rejects the text.
+func rejects(compiler, text string) bool {
+	cmd := exec.Command(compiler, "-x", "c++", "-fsyntax-only", "-")
+	cmd.Stdin = strings.NewReader(text)
+	return cmd.Run() != nil
+}
+
+// loadedMLX returns the file of MLX that this process has loaded, or nil on systems other than Linux.
+func loadedMLX() []byte {
+	maps, _ := os.ReadFile("/proc/self/maps")
+	for line := range strings.Lines(string(maps)) {
+		if _, name, ok := strings.Cut(strings.TrimSpace(line), "/"); ok && filepath.Base(name) == "libmlx.so" {
+			data, _ := os.ReadFile("/" + name)
+			return data
+		}
+	}
+	return nil
+}
 
 // temporaryFolder returns MLX's folder for temporary files, as std::filesystem::temp_directory_path does.
 func temporaryFolder() string {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,4 +98,27 @@ func TestFusingInFoldersOfOtherUsers(t *testing.T) {
 			require.Empty(t, libraries, "nothing is compiled there")
 		})
 	}
+}
+
+// MLX's wheels have headers that g++ 13 and later reject.
+func TestFusingWithALaterCompiler(t *testing.T) {
+	skip.Program(t, skip.GXX)
+	if runtime.GOOS != "linux" {
+		skip.Platform(t, "the headers of other systems have no such types")
+	}
+	compiler, err := exec.LookPath("g++")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	program := "#!/bin/sh\ncase $* in *-fsyntax-only*) exit 1 ;; *) exec " + compiler + " \"$@\" ;; esac\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "g++"), []byte(program), 0o700))
+	child := exec.Command(os.Args[0], "-test.run=^TestProcessThatFuses$", "-test.v")
+	child.Env = append(os.Environ(), fusingChild+"=1", "TMPDIR="+dir, "PATH="+dir+":"+os.Getenv("PATH"))
+	out, err := child.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "PASS: TestProcessThatFuses")
+	require.Equal(t, 1, strings.Count(string(out), "are not fused"), "%s", out)
+	require.Contains(t, string(out), filepath.Join(dir, "g++")+" is newer than version 12")
+	libraries, err := filepath.Glob(filepath.Join(dir, "mlx", mlxc.Version(), "cpu", "*.so"))
+	require.NoError(t, err)
+	require.Empty(t, libraries)
 }
