@@ -98,21 +98,3 @@ func TestGradientIsExportedForCUDA(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestGradientIsExportedForCUDA)
-
-// An exported function may capture launches that were built before. Their elements are exported.
-func TestExportWithAnExistingLaunch(t *testing.T) {
-	x := normal(1, mlxc.Float32, 3, 8)
-	for range 3 { // the first launch of a kernel on CUDA has its code, the others a key
-		y := Softmax(x)
-		file := filepath.Join(t.TempDir(), "f.mlxfn")
-		require.NoError(t, mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Add(y)} }, x))
-		imported, err := mlxc.Import(file)
-		require.NoError(t, err)
-		got, err := imported.Call(x)
-		require.NoError(t, err)
-		imported.Close()
-		closeTo(t, x.Add(Softmax(x)), got[0])
-	}
-}
-
-var _ = testdevice.AlsoOnGPU(TestExportWithAnExistingLaunch)

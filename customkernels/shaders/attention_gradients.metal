@@ -257,8 +257,8 @@ template <
     uint3 groups [[threadgroups_per_grid]]) {
   typedef AttentionBlock<false, T, MASK_T, CAPPED, MASKED, false, 1, 1, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM> Block;
   constexpr int PANEL_FLOATS = !EXACT_DELTA ? 0 : (CAPPED ? 3 : 2) * BLOCK_M * BLOCK_N;
-  alignas(64) threadgroup float query_rows[BLOCK_M * HEAD_DIM];
-  alignas(64) threadgroup float d_o_rows[BLOCK_M * VALUE_DIM];
+  threadgroup float query_rows[BLOCK_M * HEAD_DIM];
+  threadgroup float d_o_rows[BLOCK_M * VALUE_DIM];
   const Sizes sizes = load_sizes(size_values);
   const size_t own_head = size_t(group.z) * groups.y + group.y, keys = sizes.keys;
   const size_t part_rows = group.x * groups.z * groups.y * keys;

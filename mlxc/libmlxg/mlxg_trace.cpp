@@ -4,7 +4,6 @@
 #include <functional>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "mlx/export.h"
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
-#include "mlxg_fast.h"
 #include "mlxg_internal.h"
 #include "mlxg_io.h"
 #include "mlxg_primitive.h"
@@ -85,32 +83,13 @@ class custom_transform_remover {
     return inputs;
   }
 
-  // only_runs_here reports whether a's node refers to a file, or is an existing launch of code that is in the memory of
-  // this process.
-  static bool only_runs_here(const mx::array& a) {
-    auto primitive = a.primitive_ptr();
-    auto inputs = a.inputs();
-    mlxg::unwrap(primitive, inputs);
-    if (std::strcmp(primitive->name(), "load") == 0) {
-      return true;
-    }
-    if (a.is_tracer()) {  // depends on an argument of the exported function
-      return false;
-    }
-    if (auto own = dynamic_cast<const mlxg::opaque*>(primitive.get())) {
-      return own->is_launch();
-    }
-    return std::strcmp(primitive->name(), "CustomKernel") == 0 &&
-           std::get<8>(static_cast<const mx::fast::CustomKernel&>(*primitive).state());  // is_precompiled
-  }
-
   void finish(const mx::array& a) {
     if (auto in = forwarded(a)) {
       set(a, done_.at(in->id()));
       return;
     }
-    if (a.has_primitive() && only_runs_here(a)) {
-      mx::eval({a});  // export the elements
+    if (a.has_primitive() && std::strcmp(a.primitive().name(), "load") == 0) {
+      mx::eval({a});  // export the elements instead of the reference to the file
     }
     bool constant = !a.has_primitive() && a.status() != mx::array::Status::unscheduled;
     if (constant && !a.flags().row_contiguous) {
