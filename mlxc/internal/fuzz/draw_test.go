@@ -29,7 +29,7 @@ func (s *sequence) argument(name string, t reflect.Type, like *mlxc.Array) refle
 		return reflect.ValueOf(s.chance(50)).Convert(t)
 	case reflect.Int, reflect.Int64, reflect.Int32:
 		return reflect.ValueOf(s.int(name, like)).Convert(t)
-	case reflect.Uint64, reflect.Uint8:
+	case reflect.Uint64, reflect.Uint32, reflect.Uint8:
 		return reflect.ValueOf(s.IntN(20)).Convert(t)
 	case reflect.Float32, reflect.Float64:
 		return reflect.ValueOf(s.float()).Convert(t)
