@@ -21,7 +21,8 @@ import (
 // renameNamespace renames mlxg in a header, because the host executor has a namespace of that name.
 func renameNamespace(text []byte) []byte {
 	text = bytes.ReplaceAll(text, []byte("namespace mlxg "), []byte("namespace mma "))
-	return bytes.ReplaceAll(text, []byte("mlxg::"), []byte("mma::"))
+	text = bytes.ReplaceAll(text, []byte("mlxg::"), []byte("mma::"))
+	return bytes.ReplaceAll(text, []byte("mma::line_writer"), []byte("mlxg::line_writer")) // of the host executor
 }
 
 // attentionLibrary returns the kernels of all attention shaders. With onDevice they use the CUDA executor's tiles, whose

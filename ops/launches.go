@@ -39,11 +39,16 @@ type KernelLaunch struct {
 	warpgroups bool         // the launch is one of WarpgroupCases
 	run        func(on target, dtype mlxc.DType)
 	index      int // position among the launches of run
+	again      int // the number of earlier launches with this kernel and backend in the case
 }
 
 // Name identifies the launch in its set.
 func (l KernelLaunch) Name() string {
-	return fmt.Sprintf("%s: %s %v %s %s", l.Op, l.Kernel.Name(), l.DType, l.Case, l.Backend)
+	name := fmt.Sprintf("%s: %s %v %s %s", l.Op, l.Kernel.Name(), l.DType, l.Case, l.Backend)
+	if l.again > 0 {
+		name += fmt.Sprintf(" #%d", l.again+1)
+	}
+	return name
 }
 
 // Inputs returns the inputs of the launch. They are lazy and random, but the same at every call. The caller owns them.
@@ -106,6 +111,12 @@ func KernelLaunches(set CaseSet) []KernelLaunch {
 					l.trace(func(k *customkernels.Kernel, launch customkernels.Launch, _ []*mlxc.Array) []*mlxc.Array {
 						l.Kernel, l.Launch = k, launch
 						if (launch.ThreadgroupMemory > 0) == warpgroups && !slices.ContainsFunc(list[start:], l.alike) {
+							l.again = 0
+							for _, other := range list[start:] {
+								if other.Kernel == k && other.Backend == b {
+									l.again++
+								}
+							}
 							list = append(list, l)
 						}
 						l.index++
