@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "0cd3d18142f8aeef"
+const Interface = "abdb951e8aa9e4df"
