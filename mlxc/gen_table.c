@@ -230,10 +230,15 @@ mlxg_results mlxg_reuse(uintptr_t a) {
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
   return table->mlxg_reuse(a);
 }
-mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors) {
+mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_result){.err = mlxg_library_error()};
-  return table->mlxg_scale_rows(a, factors);
+  return table->mlxg_scale_rows(inputs, n, scaled);
+}
+mlxg_result mlxg_beginning(uintptr_t a, int rows, int columns) {
+  const mlxg_table* table = functions(&mlxg_usable);
+  if (!table) return (mlxg_result){.err = mlxg_library_error()};
+  return table->mlxg_beginning(a, rows, columns);
 }
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
   const mlxg_table* table = functions(&mlxg_usable);

@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "3b326343c2193e6e"
+#define MLXG_INTERFACE "a70fb802ac087721"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -55,7 +55,8 @@ typedef struct {
   bool (*mlxg_products_available)(void);
   mlxg_result (*mlxg_undefined)(const int* shape, size_t n, int dtype);
   mlxg_results (*mlxg_reuse)(uintptr_t a);
-  mlxg_result (*mlxg_scale_rows)(uintptr_t a, uintptr_t factors);
+  mlxg_result (*mlxg_scale_rows)(const uintptr_t* inputs, size_t n, bool scaled);
+  mlxg_result (*mlxg_beginning)(uintptr_t a, int rows, int columns);
   mlxg_result (*mlxg_product_into)(mlxg_product p, const uintptr_t* inputs, size_t n);
   mlxg_info (*mlxg_array_info)(void* a);
   mlxg_result (*mlxg_array_new)(const void* data, const int* shape, int ndim, int dtype);

@@ -12,6 +12,7 @@ func init() {
 		Undefined: undefined,
 		Reuse:     reuse,
 		Into:      productInto,
+		Beginning: beginning,
 		ScaleRows: scaleRows,
 	})
 }
@@ -55,12 +56,28 @@ func productInto(p products.Product[*Array]) *Array {
 	return wrap(op, C.mlxg_product_into(c, h.ptr(), h.n()), inputs...)
 }
 
-func scaleRows(a, factors *Array) *Array {
+func beginning(memory *Array, rows, columns int) *Array {
+	const op = "Beginning"
+	ctx, err := memory.acquire()
+	if err != nil {
+		return invalid(operandError(op, err, 0, memory))
+	}
+	defer memory.release()
+	return wrap(op, C.mlxg_beginning(handleWord(ctx), C.int(rows), C.int(columns)), memory)
+}
+
+func scaleRows(a, factors, zeros *Array) *Array {
 	const op = "ScaleRows"
-	h, err := acquireAll(op, []*Array{a, factors})
+	inputs := []*Array{a}
+	for _, perRow := range []*Array{factors, zeros} {
+		if perRow != nil {
+			inputs = append(inputs, perRow)
+		}
+	}
+	h, err := acquireAll(op, inputs)
 	if err != nil {
 		return invalid(err)
 	}
 	defer h.release()
-	return wrap(op, C.mlxg_scale_rows(h.ctx[0], h.ctx[1]), a, factors)
+	return wrap(op, C.mlxg_scale_rows(h.ptr(), h.n(), C.bool(factors != nil)), inputs...)
 }

@@ -168,8 +168,11 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
 // it reads them. The second has the memory of a if nothing else refers to a when it is evaluated, and else its own. No
 // other array may share the memory of a.
 mlxg_results mlxg_reuse(uintptr_t a);
-// mlxg_scale_rows returns the rows of a matrix times float32 factors, rounded once, by one kernel.
-mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors);
+// mlxg_scale_rows returns the first input, a matrix, by one kernel: its rows times float32 factors, the second input if
+// scaled is set, rounded once. The rows for which a further input, of booleans, is true are zeros.
+mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled);
+// mlxg_beginning returns the matrix that begins the memory of a row-contiguous array, without a copy.
+mlxg_result mlxg_beginning(uintptr_t a, int rows, int columns);
 // mlxg_product_into returns the third input with the product of the first two, from element `begin` on. It has the
 // memory of the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a
 // workspace of any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If

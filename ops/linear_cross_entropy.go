@@ -216,24 +216,29 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	if uniform {
 		cotangents = dloss.Div(l.cfg.divisor(l.classes))
 	}
-	// An ignored row contributes nothing to dweight, even if it holds NaN.
-	ignored, zero := l.classes.Less(mlxc.Scalar[int32](0)), mlxc.Scalar[float32](0)
+	ignored := l.ignoredRows()
 	perRow := func(c *mlxc.Array) *mlxc.Array {
 		if !uniform {
 			c = c.Reshape(rows)
 		}
-		return mlxc.Where(ignored, zero, c.BroadcastTo(rows))
+		return zerosWhere(ignored, c.BroadcastTo(rows))
 	}
-	hidden := mlxc.Where(ignored.ExpandDims(-1), zero.AsType(dtype), l.hidden)
-	scaled := scaling{hidden: hidden}
+	unmasked := ignored // ignored rows of l.hidden, which may hold NaN and must not enter dweight
+	if !l.inPlace {
+		// The copy also keeps MLX's compiler from merging logits that are computed twice.
+		l.hidden, unmasked = zerosWhere(ignored.ExpandDims(-1), l.hidden), nil
+	}
+	var scaled scaling
 	switch {
 	case l.inPlace && uniform:
 		scaled.inPlace, scaled.dweight = cotangents, cotangents
 		scaled.cotangents = mlxc.Ones(mlxc.Float32, rows)
+		scaled.hidden = l.scaleRows(l.hidden, nil, unmasked)
 	case dtype != mlxc.Float16:
 		scaled.cotangents = perRow(cotangents)
+		scaled.hidden = l.scaleRows(l.hidden, nil, unmasked)
 	default:
-		scaled = l.scaledForFloat16(perRow(cotangents), hidden)
+		scaled = l.scaledForFloat16(perRow(cotangents), unmasked)
 	}
 	kept := outputs[2:]
 	if mlxc.Differentiating() && !l.inPlace {
@@ -243,7 +248,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	if l.inPlace {
 		gradients = newCUDALoss(l).gradients
 	}
-	dhidden, dweight = gradients(hidden, outputs[1], kept, scaled)
+	dhidden, dweight = gradients(outputs[1], kept, scaled)
 	if dhidden == nil {
 		dhidden = zerosLike(l.hidden)[0]
 	}
@@ -251,18 +256,25 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 		dweight = zerosLike(l.weight)[0]
 	}
 	if scaled.rows != nil {
-		dhidden = l.scaleRows(dhidden, scaled.rows)
+		dhidden = l.scaleRows(dhidden, scaled.rows, nil)
 	}
 	return dhidden.AsType(dtype), dweight
 }
 
+// ignoredRows returns an array of booleans that tells which rows are ignored, or nil if products in place need none.
+func (l linearLoss) ignoredRows() *mlxc.Array {
+	if l.inPlace && l.classes.DType() == mlxc.Uint32 { // no class is negative
+		return nil
+	}
+	return l.classes.Less(mlxc.Scalar[int32](0))
+}
+
 // gradients returns the sums of the products that compute dhidden, and dweight; nil for a gradient that is not needed.
-// The rows of hidden whose targets are ignored are zeros.
 func (l linearLoss) gradients(
-	hidden, states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
+	states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
 ) (dhidden, dweight *mlxc.Array) {
 	var dweights []*mlxc.Array // one per slice
-	l.slices(hidden, func(hidden, weight *mlxc.Array, begin int) (done []*mlxc.Array) {
+	l.slices(l.hidden, func(hidden, weight *mlxc.Array, begin int) (done []*mlxc.Array) {
 		var logits *mlxc.Array
 		if at := begin / l.plan.slice; at < len(kept) {
 			logits = kept[at].After(hidden) // otherwise MLX could compute all dlogits at once
@@ -299,18 +311,30 @@ func (l linearLoss) gradients(
 // undo the scaling of these products. A nil factor is 1.
 type scaling struct {
 	cotangents *mlxc.Array // [rows]
-	hidden     *mlxc.Array // [rows, H], operand of dweight
+	hidden     *mlxc.Array // [rows, H], operand of dweight; ignored rows are zeros
 	inPlace    *mlxc.Array // float32 scalar, factor of dhidden's products in place; dweight is then the same
 	rows       *mlxc.Array // [rows], float32, factors of the rows of dhidden
 	dweight    *mlxc.Array // float32 scalar, factor of dweight
 }
 
-// scaleRows returns the rows of a matrix times float32 factors [rows].
-func (l linearLoss) scaleRows(a, factors *mlxc.Array) *mlxc.Array {
-	if l.inPlace {
-		return productsInPlace().ScaleRows(a, factors)
+// scaleRows returns the rows of a matrix times float32 factors [rows]; with products in place, zeros for ignored rows.
+// factors and ignored may be nil.
+func (l linearLoss) scaleRows(a, factors, ignored *mlxc.Array) *mlxc.Array {
+	if l.inPlace && (factors != nil || ignored != nil) {
+		return productsInPlace().ScaleRows(a, factors, ignored)
 	}
-	return a.AsType(mlxc.Float32).Mul(factors.ExpandDims(-1))
+	if factors != nil {
+		a = a.AsType(mlxc.Float32).Mul(factors.ExpandDims(-1))
+	}
+	return a
+}
+
+// zerosWhere returns an array with zeros where ignored is true. ignored may be nil.
+func zerosWhere(ignored, a *mlxc.Array) *mlxc.Array {
+	if ignored == nil {
+		return a
+	}
+	return mlxc.Where(ignored, mlxc.Scalar[float32](0).AsType(a.DType()), a)
 }
 
 // scaledForFloat16 keeps small elements of dlogits from vanishing and sums over rows from overflowing. It scales by
@@ -319,15 +343,16 @@ func (l linearLoss) scaleRows(a, factors *mlxc.Array) *mlxc.Array {
 // Each cotangent is divided by a power of two p of its row, which brings it to [1, 2). The row of dhidden is multiplied
 // by p afterwards. For dweight, the row of hidden is multiplied by p/q, with one power of two q for all rows, and
 // dweight by q afterwards. q is chosen for the worst case: if all elements of hidden were as large as the largest,
-// their sum over the rows would be a quarter of float16's largest number.
-func (l linearLoss) scaledForFloat16(cotangents, hidden *mlxc.Array) scaling {
+// their sum over the rows would be a quarter of float16's largest number. unmasked, if not nil, tells which rows of
+// hidden are taken as zeros.
+func (l linearLoss) scaledForFloat16(cotangents, unmasked *mlxc.Array) scaling {
 	rowScale := powerOfTwo(cotangents)
-	sumScale := math.Ldexp(1, bits.Len(uint(hidden.Dim(0)))-12)
-	largest := powerOfTwo(hidden.Abs().Max().AsType(mlxc.Float32))
+	sumScale := math.Ldexp(1, bits.Len(uint(l.hidden.Dim(0)))-12)
+	largest := powerOfTwo(zerosWhere(unmasked, l.hidden.Abs().Max(-1)).Max().AsType(mlxc.Float32))
 	scale := rowScale.Max().Mul(largest).MulScalar(sumScale).Clip(0x1p-24, 0x1p15) // float16's powers of two
 	return scaling{
 		cotangents: cotangents.Div(rowScale),
-		hidden:     l.scaleRows(hidden, rowScale.Div(scale)).AsType(mlxc.Float16),
+		hidden:     l.scaleRows(l.hidden, rowScale.Div(scale), unmasked).AsType(mlxc.Float16),
 		rows:       rowScale,
 		dweight:    scale,
 	}

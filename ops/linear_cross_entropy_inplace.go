@@ -38,20 +38,17 @@ func (l cudaLoss) logitsInto(memory *mlxc.Array, s weightSlice, after ...*mlxc.A
 	})
 }
 
-// logitsOf returns the logits of a slice, which begin the memory. They have less than 2³¹ elements or are all of it.
+// logitsOf returns the logits of a slice, which begin the memory.
 func (l cudaLoss) logitsOf(memory *mlxc.Array, s weightSlice) *mlxc.Array {
 	return matrixAtBeginning(memory, l.classes.Dim(0), s.weight.Dim(0))
 }
 
 // matrixAtBeginning returns the matrix of a shape whose elements are the first of another matrix.
 func matrixAtBeginning(memory *mlxc.Array, rows, columns int) *mlxc.Array {
-	width := memory.Dim(1)
-	if memory.Err() != nil || rows == memory.Dim(0) && columns == width {
+	if memory.Err() != nil || rows == memory.Dim(0) && columns == memory.Dim(1) {
 		return memory
 	}
-	used := ceilDiv(rows*columns, width) // all rows may have more elements than an axis can have
-	return memory.Slice([]int{0, 0}, []int{used, width}, nil).Reshape(used*width).
-		Slice([]int{0}, []int{rows * columns}, nil).Reshape(rows, columns)
+	return productsInPlace().Beginning(memory, rows, columns)
 }
 
 // keptLogits returns arrays that begin with the logits of the slices. The second has the shape of weight.
@@ -118,7 +115,7 @@ func (l cudaLoss) dlogits(i int, kept []*mlxc.Array, states, cotangents *mlxc.Ar
 
 // gradients is linearLoss.gradients.
 func (l cudaLoss) gradients(
-	_, states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
+	states *mlxc.Array, kept []*mlxc.Array, scaled scaling,
 ) (dhidden, dweight *mlxc.Array) {
 	if len(kept) == 0 {
 		kept = l.keptLogits()

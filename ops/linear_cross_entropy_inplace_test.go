@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -33,10 +34,16 @@ type inPlaceCase struct {
 
 func newInPlaceCase(t *testing.T, dtype mlxc.DType, cfg CrossEntropyConfig, slice int) inPlaceCase {
 	t.Helper()
+	return newInPlaceCaseOf(t, dtype, cfg, slice, someTargets(70, 130))
+}
+
+// newInPlaceCaseOf returns a case for 70 targets out of 130 classes.
+func newInPlaceCaseOf(t *testing.T, dtype mlxc.DType, cfg CrossEntropyConfig, slice int, targets *mlxc.Array) inPlaceCase {
+	t.Helper()
 	const rows, width, classes = 70, 40, 130
 	// Both are transposed: products need contiguous operands.
 	hidden, weight := normal(1, dtype, width, rows), normal(2, dtype, width, classes).MulScalar(0.2)
-	targets, dloss := someTargets(rows, classes), mlxc.Scalar[float32](1.5)
+	dloss := mlxc.Scalar[float32](1.5)
 	if cfg.Reduction == ReductionNone {
 		dloss = normal(3, mlxc.Float32, rows)
 	}
@@ -103,6 +110,22 @@ func TestLinearCrossEntropyInPlace(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlace)
+
+// Unsigned targets are never ignored, so hidden is not copied.
+func TestLinearCrossEntropyInPlaceOfUnsignedTargets(t *testing.T) {
+	useProductsInPlace(t)
+	targets := someTargets(70, 130).Maximum(mlxc.Scalar[int32](0)).AsType(mlxc.Uint32)
+	for _, dtype := range gradientDTypes {
+		for _, reduction := range []Reduction{ReductionMean, ReductionNone} {
+			for _, slice := range []int{100, 130} {
+				c := newInPlaceCaseOf(t, dtype, CrossEntropyConfig{Reduction: reduction}, slice, targets)
+				c.requireWant(t, c.gradients(t, c.loss))
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceOfUnsignedTargets)
 
 // A backward pass computes the logits if the forward pass kept none.
 func TestLinearCrossEntropyInPlaceKeepsNone(t *testing.T) {
@@ -254,7 +277,7 @@ func TestLinearCrossEntropyInPlaceMemory(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceMemory)
 
-// The memory may have more rows than the matrix, or fewer, and more elements than fit in an axis.
+// The memory may have more rows than the matrix, or fewer.
 func TestMatrixAtBeginning(t *testing.T) {
 	memory := mlxc.Arange(mlxc.Float32, 0, 15, 1).Reshape(3, 5)
 	for rows := 1; rows <= 6; rows++ {
@@ -271,6 +294,33 @@ func TestMatrixAtBeginning(t *testing.T) {
 	}
 }
 
+// One kernel scales the rows of a matrix and replaces others by zeros, even if they hold NaN.
+func TestScaleRows(t *testing.T) {
+	inf := float32(math.Inf(1))
+	factors, zeros := mlxc.FromSlice([]float32{2, 0.5, inf, -1}), mlxc.FromSlice([]bool{false, true, true, false})
+	elements := mlxc.FromSlice([]float32{1, 2, nan32, 4, inf, 6, 7, 8}).Reshape(4, 2)
+	for _, dtype := range gradientDTypes {
+		for _, c := range []struct {
+			factors, zeros *mlxc.Array
+			want           []float32 // of the rows 0, 1 and 3
+		}{
+			{factors, nil, []float32{2, 4, nan32, 2, -7, -8}},
+			{nil, zeros, []float32{1, 2, 0, 0, 7, 8}},
+			{factors, zeros, []float32{2, 4, 0, 0, -7, -8}},
+		} {
+			got := productsInPlace().ScaleRows(elements.AsType(dtype), c.factors, c.zeros)
+			require.Equal(t, dtype, got.DType())
+			values := mlxtest.Floats(t, got)
+			require.Equal(t, fmt.Sprint(c.want), fmt.Sprint(slices.Delete(slices.Clone(values), 4, 6)))
+			if c.zeros != nil {
+				require.Equal(t, []float32{0, 0}, values[4:6])
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestScaleRows)
+
 // All logits and the second slice's memory fit in half of the memory that MLX's gradient takes.
 func TestNewInPlacePlan(t *testing.T) {
 	for _, c := range []struct {
@@ -282,8 +332,8 @@ func TestNewInPlacePlan(t *testing.T) {
 		{4096, 128256, 4096, mlxc.BFloat16, 128256 - 6144},
 		{4096, 128256, 4096, mlxc.Float32, 128256 - 5120},
 		{16384, 128256, 2048, mlxc.Float16, 128256 - 3072},
-		{1 << 20, 4096, 8192, mlxc.Float32, 4065},                // hidden is larger than the logits
-		{1 << 17, 1 << 18, 1 << 14, mlxc.Float16, 1<<18 - 16383}, // a larger second slice would have 2³¹ elements
+		{1 << 20, 4096, 8192, mlxc.Float32, 4065}, // hidden is larger than the logits
+		{1 << 17, 1 << 18, 1 << 14, mlxc.Float16, 1<<18 - 17408},
 		{8192, 1, 8, mlxc.Float32, 1},
 		{1 << 29, 1, 8, mlxc.Float32, 1},
 	} {

@@ -1,10 +1,6 @@
 package ops
 
-import (
-	"math"
-
-	"github.com/mlxgrad/mlxgrad/mlxc"
-)
+import "github.com/mlxgrad/mlxgrad/mlxc"
 
 // A classPlan divides the classes of LinearCrossEntropy into slices.
 type classPlan struct {
@@ -64,15 +60,13 @@ func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {
 		return classPlan{slice: classes, kept: 1}
 	}
 	others := 2*productWorkspace + rows*(width*dtype.Size()+128)
-	// matrixAtBeginning is limited to 2³¹ elements.
-	second := min(ceilDiv(others, column*1024)*1024, (math.MaxInt32-width)/rows)
+	second := ceilDiv(others, column*1024) * 1024
 	// rows·second elements must fit in the first slice's rows of dweight.
 	return classPlan{slice: max(classes-second, ceilDiv(classes*rows, rows+width)), kept: 1}
 }
 
-// lossSlice returns the number of classes in a slice if a cudaLoss keeps no logits. matrixAtBeginning limits it.
+// lossSlice returns the number of classes in a slice if a cudaLoss keeps no logits.
 func lossSlice(rows, classes int, dtype mlxc.DType) int {
 	column := rows * dtype.Size()
-	slice := max(max(128<<20, classes*column/12)/column/minSliceClasses, 1) * minSliceClasses
-	return min(slice, math.MaxInt32/rows)
+	return max(max(128<<20, classes*column/12)/column/minSliceClasses, 1) * minSliceClasses
 }

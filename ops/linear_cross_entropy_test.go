@@ -124,20 +124,31 @@ func TestLinearCrossEntropyOfSmallAndLargeCotangents(t *testing.T) {
 
 // The gradients do not depend on the cotangent and the hidden row of an ignored target.
 func TestLinearCrossEntropyIgnoresRows(t *testing.T) {
+	useProductsInPlace(t)
 	const rows, width, classes = 4, 3, 9
 	inf := float32(math.Inf(1))
 	weight, targets := normal(2, mlxc.Float16, classes, width), mlxc.FromSlice([]int32{3, -1, 8, 0})
-	gradients := func(bad float32) (all [][]float32) {
+	gradients := func(bad float32, plan classPlan, inPlace bool, reduction Reduction) (all [][]float32) {
 		keep := mlxc.FromSlice([]float32{1, 0, 1, 1}).Reshape(rows, 1).Equal(mlxc.Scalar[float32](1))
 		hidden := mlxc.Where(keep, normal(1, mlxc.Float32, rows, width), mlxc.Scalar(bad)).AsType(mlxc.Float16)
-		f := linearLossOf(targets, sliced(CrossEntropyConfig{Reduction: ReductionNone}, 4, 1))
-		_, grads, err := mlxc.VJP(f, arrays{hidden, weight}, arrays{mlxc.FromSlice([]float32{1, bad, 0.5, -1})})
+		f := linearLossOf(targets, func(hidden, weight, targets *mlxc.Array) *mlxc.Array {
+			return linearCrossEntropy(hidden, weight, targets, CrossEntropyConfig{Reduction: reduction}, plan, inPlace)
+		})
+		dloss := mlxc.FromSlice([]float32{1, bad, 0.5, -1})
+		if reduction != ReductionNone {
+			dloss = mlxc.Scalar[float32](1.5)
+		}
+		_, grads, err := mlxc.VJP(f, arrays{hidden, weight}, arrays{dloss})
 		require.NoError(t, err)
 		return [][]float32{mlxtest.Floats(t, grads[0]), mlxtest.Floats(t, grads[1])}
 	}
-	want := gradients(0)
-	for _, bad := range []float32{1e6, inf, nan32} {
-		require.Equal(t, want, gradients(bad))
+	for _, reduction := range []Reduction{ReductionMean, ReductionNone} {
+		for plan, inPlace := range map[classPlan]bool{{4, 1}: false, {7, 1}: true, {classes, 1}: true} {
+			want := gradients(0, plan, inPlace, reduction)
+			for _, bad := range []float32{1e6, inf, nan32} {
+				require.Equal(t, want, gradients(bad, plan, inPlace, reduction), "%v %v %v", plan, reduction, bad)
+			}
+		}
 	}
 }
 

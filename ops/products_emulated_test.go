@@ -20,9 +20,8 @@ func useProductsInPlace(t *testing.T) {
 		Undefined: func(d mlxc.DType, shape ...int) *mlxc.Array { return mlxc.Full(d, mlxc.Scalar[float32](7), shape...) },
 		Reuse:     func(a *mlxc.Array) (elements, memory *mlxc.Array) { return a, copyOf(a) },
 		Into:      emulatedProduct,
-		ScaleRows: func(a, factors *mlxc.Array) *mlxc.Array {
-			return a.AsType(mlxc.Float32).Mul(factors.ExpandDims(-1)).AsType(a.DType())
-		},
+		Beginning: device.Beginning,
+		ScaleRows: device.ScaleRows,
 	})
 	t.Cleanup(func() { products.Set(device) })
 }

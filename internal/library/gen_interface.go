@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "3b326343c2193e6e"
+const Interface = "a70fb802ac087721"

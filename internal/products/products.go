@@ -15,8 +15,11 @@ type Functions[A, D any] struct {
 	Reuse func(a A) (elements, memory A)
 	// Into returns p.Destination with the product a·b in place of its elements from p.Begin on, in the same memory.
 	Into func(p Product[A]) A
-	// ScaleRows returns the rows of the matrix a times the float32 factors, rounded once, by one kernel.
-	ScaleRows func(a, factors A) A
+	// Beginning returns the matrix that begins the memory of a row-contiguous array, without a copy.
+	Beginning func(memory A, rows, columns int) A
+	// ScaleRows returns the rows of the matrix a times the float32 factors, rounded once, by one kernel. Rows for which
+	// zeros is true are zeros, whatever their elements. factors or zeros may be nil.
+	ScaleRows func(a, factors, zeros A) A
 }
 
 // A Product describes a product of matrices. All arrays must be contiguous in row-major order.

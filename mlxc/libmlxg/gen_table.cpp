@@ -51,6 +51,7 @@ extern "C" __attribute__((visibility("default"))) const mlxg_table* mlxg_functio
     mlxg_undefined,
     mlxg_reuse,
     mlxg_scale_rows,
+    mlxg_beginning,
     mlxg_product_into,
     mlxg_array_info,
     mlxg_array_new,

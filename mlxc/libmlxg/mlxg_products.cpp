@@ -369,6 +369,27 @@ class reuse : public on_cuda {
   std::shared_ptr<mx::Primitive> allocation_;
 };
 
+// beginning is a matrix in the memory of its input, from the first element on. MLX's views take several nodes and put
+// all elements along one axis, which has less than 2³¹.
+class beginning : public mlxg::opaque {
+ public:
+  explicit beginning(mx::Stream s) : opaque(s, "Beginning") {}
+
+  void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    auto& in = inputs[0];
+    auto& out = outputs[0];
+    if (!in.flags().row_contiguous || out.size() > in.size()) {
+      throw std::runtime_error("[Beginning] the memory must be row-contiguous and at least as large as the matrix");
+    }
+    auto flags = in.flags();
+    flags.col_contiguous = out.shape(0) == 1 || out.shape(1) == 1;
+    out.copy_shared_buffer(in, mx::Strides(out.strides()), flags, out.size());
+  }
+  void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    eval_cpu(inputs, outputs);
+  }
+};
+
 // Any GPU that MLX supports runs PTX for compute capability 7.5.
 constexpr const char* empty_kernel = R"(.version 6.4
 .target sm_75
@@ -415,20 +436,40 @@ mlxg_results mlxg_reuse(uintptr_t a) {
   });
 }
 
-mlxg_result mlxg_scale_rows(uintptr_t a, uintptr_t factors) {
+mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled) {
   mlxg::guard g;
   mlx_array res{};
   try {
     auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
-    auto fused = mx::compile([s](const std::vector<mx::array>& in) -> std::vector<mx::array> {
-      return {mx::astype(mx::multiply(mx::astype(in[0], mx::float32, s), in[1], s), in[0].dtype(), s)};
+    auto operands = mlxg::arrays_of(inputs, n);
+    for (size_t i = 1; i < n; i++) {
+      operands[i] = mx::expand_dims(operands[i], 1, s);
+    }
+    auto fused = mx::compile([=](const std::vector<mx::array>& in) -> std::vector<mx::array> {
+      auto rows = in[0];
+      auto dtype = rows.dtype();
+      if (scaled) {
+        rows = mx::astype(mx::multiply(mx::astype(rows, mx::float32, s), in[1], s), dtype, s);
+      }
+      if (n > 1 + scaled) {
+        rows = mx::where(in.back(), mx::array(0.0f, dtype), rows, s);
+      }
+      return {rows};
     });
-    res.ctx = new mx::array(fused({mlxg::array_of(a), mx::expand_dims(mlxg::array_of(factors), 1, s)})[0]);
+    res.ctx = new mx::array(fused(operands)[0]);
     return mlxg_end(0, res);
   } catch (std::exception& e) {
     mlx_error("%s", e.what());
     return mlxg_end(1, res);
   }
+}
+
+mlxg_result mlxg_beginning(uintptr_t a, int rows, int columns) {
+  mlxg::guard g;
+  auto& memory = mlxg::array_of(a);
+  auto view = std::make_shared<beginning>(*static_cast<mx::Stream*>(mlxg_stream().ctx));
+  mlx_array res{new mx::array({rows, columns}, memory.dtype(), std::move(view), {memory})};
+  return mlxg_end(0, res);
 }
 
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
