@@ -230,6 +230,11 @@ mlxg_results mlxg_reuse(uintptr_t a) {
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
   return table->mlxg_reuse(a);
 }
+uint64_t mlxg_reuse_copies(void) {
+  const mlxg_table* table = functions(&mlxg_loaded);
+  if (!table) return (uint64_t){0};
+  return table->mlxg_reuse_copies();
+}
 mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_result){.err = mlxg_library_error()};

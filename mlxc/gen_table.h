@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "a70fb802ac087721"
+#define MLXG_INTERFACE "4c11332865c28e0d"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -55,6 +55,7 @@ typedef struct {
   bool (*mlxg_products_available)(void);
   mlxg_result (*mlxg_undefined)(const int* shape, size_t n, int dtype);
   mlxg_results (*mlxg_reuse)(uintptr_t a);
+  uint64_t (*mlxg_reuse_copies)(void);
   mlxg_result (*mlxg_scale_rows)(const uintptr_t* inputs, size_t n, bool scaled);
   mlxg_result (*mlxg_beginning)(uintptr_t a, int rows, int columns);
   mlxg_result (*mlxg_product_into)(mlxg_product p, const uintptr_t* inputs, size_t n);

@@ -8,12 +8,13 @@ import "github.com/mlxgrad/mlxgrad/internal/products"
 // init registers the functions through which package ops multiplies matrices on CUDA devices. See package products.
 func init() {
 	products.Set(products.Functions[*Array, DType]{
-		Available: func() bool { return CurrentBackend() == BackendCUDA && bool(C.mlxg_products_available()) },
-		Undefined: undefined,
-		Reuse:     reuse,
-		Into:      productInto,
-		Beginning: beginning,
-		ScaleRows: scaleRows,
+		Available:   func() bool { return CurrentBackend() == BackendCUDA && bool(C.mlxg_products_available()) },
+		Undefined:   undefined,
+		Reuse:       reuse,
+		ReuseCopies: func() uint64 { return uint64(C.mlxg_reuse_copies()) },
+		Into:        productInto,
+		Beginning:   beginning,
+		ScaleRows:   scaleRows,
 	})
 }
 

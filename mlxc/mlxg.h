@@ -168,6 +168,8 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
 // it reads them. The second has the memory of a if nothing else refers to a when it is evaluated, and else its own. No
 // other array may share the memory of a.
 mlxg_results mlxg_reuse(uintptr_t a);
+// mlxg_reuse_copies returns the number of evaluated nodes of mlxg_reuse that took new memory, modulo 2⁶⁴.
+uint64_t mlxg_reuse_copies(void);
 // mlxg_scale_rows returns the first input, a matrix, by one kernel: its rows times float32 factors, the second input if
 // scaled is set, rounded once. The rows for which a further input, of booleans, is true are zeros.
 mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled);

@@ -277,6 +277,23 @@ func TestLinearCrossEntropyInPlaceMemory(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceMemory)
 
+// dlogits overwrite kept logits: no node of the forward pass refers to them when the backward pass takes their memory.
+func TestLinearCrossEntropyReusesKeptLogits(t *testing.T) {
+	useProductsInPlace(t)
+	for _, reduction := range []Reduction{ReductionNone, ReductionMean} {
+		for _, slice := range []int{130, 100} { // one or two slices
+			c := newInPlaceCase(t, mlxc.BFloat16, CrossEntropyConfig{Reduction: reduction}, slice)
+			for range 2 { // the graphs are recorded at the first call
+				copies := productsInPlace().ReuseCopies()
+				mlxc.WithScope(func() { require.NoError(t, mlxc.Eval(c.gradients(t, c.loss)...)) })
+				require.Equal(t, copies, productsInPlace().ReuseCopies(), "%v, slices of %d", reduction, slice)
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyReusesKeptLogits)
+
 // The memory may have more rows than the matrix, or fewer.
 func TestMatrixAtBeginning(t *testing.T) {
 	memory := mlxc.Arange(mlxc.Float32, 0, 15, 1).Reshape(3, 5)

@@ -8,7 +8,7 @@ import (
 )
 
 // useProductsInPlace makes products in place available to a test. Without a CUDA device they are emulated by MLX's
-// operations: a product takes new memory, and Reuse always copies. Kernels write in place everywhere.
+// operations: a product takes new memory. Kernels write in place everywhere.
 func useProductsInPlace(t *testing.T) {
 	t.Helper()
 	device := productsInPlace()
@@ -16,19 +16,15 @@ func useProductsInPlace(t *testing.T) {
 		return
 	}
 	products.Set(products.Functions[*mlxc.Array, mlxc.DType]{
-		Available: func() bool { return true },
-		Undefined: func(d mlxc.DType, shape ...int) *mlxc.Array { return mlxc.Full(d, mlxc.Scalar[float32](7), shape...) },
-		Reuse:     func(a *mlxc.Array) (elements, memory *mlxc.Array) { return a, copyOf(a) },
-		Into:      emulatedProduct,
-		Beginning: device.Beginning,
-		ScaleRows: device.ScaleRows,
+		Available:   func() bool { return true },
+		Undefined:   func(d mlxc.DType, shape ...int) *mlxc.Array { return mlxc.Full(d, mlxc.Scalar[float32](7), shape...) },
+		Reuse:       device.Reuse,
+		ReuseCopies: device.ReuseCopies,
+		Into:        emulatedProduct,
+		Beginning:   device.Beginning,
+		ScaleRows:   device.ScaleRows,
 	})
 	t.Cleanup(func() { products.Set(device) })
-}
-
-// copyOf returns an array with memory of its own.
-func copyOf(a *mlxc.Array) *mlxc.Array {
-	return mlxc.Concatenate(0, a, a.Slice([]int{0, 0}, []int{0, a.Dim(1)}, nil))
 }
 
 func emulatedProduct(p products.Product[*mlxc.Array]) *mlxc.Array {

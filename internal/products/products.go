@@ -13,6 +13,8 @@ type Functions[A, D any] struct {
 	// the memory of a if nothing else refers to a when the results are evaluated, and otherwise new memory. No other
 	// array may share the memory of a.
 	Reuse func(a A) (elements, memory A)
+	// ReuseCopies returns how often evaluated nodes of Reuse took new memory. It is for tests.
+	ReuseCopies func() uint64
 	// Into returns p.Destination with the product a·b in place of its elements from p.Begin on, in the same memory.
 	Into func(p Product[A]) A
 	// Beginning returns the matrix that begins the memory of a row-contiguous array, without a copy.

@@ -50,6 +50,7 @@ extern "C" __attribute__((visibility("default"))) const mlxg_table* mlxg_functio
     mlxg_products_available,
     mlxg_undefined,
     mlxg_reuse,
+    mlxg_reuse_copies,
     mlxg_scale_rows,
     mlxg_beginning,
     mlxg_product_into,

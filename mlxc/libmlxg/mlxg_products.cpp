@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -346,26 +347,39 @@ class undefined : public mlxg::wrapper {
 // This is the input's memory if no other node or array refers to the input when the node is evaluated. MLX's own nodes
 // also require that no other array shares the memory, which the caller guarantees here: MLX cannot tell such an array
 // from the references of earlier kernels, which the stream holds until it completes them.
-class reuse : public on_cuda {
+class reuse : public mlxg::opaque {
  public:
-  explicit reuse(std::shared_ptr<mx::Primitive> allocation)
-      : on_cuda(allocation->stream(), "Reuse"), allocation_(std::move(allocation)) {}
+  static inline std::atomic<uint64_t> copies = 0;
 
+  // allocation allocates on a CUDA device; it is null on a CPU.
+  reuse(mx::Stream s, std::shared_ptr<mx::Primitive> allocation)
+      : opaque(s, "Reuse"), allocation_(std::move(allocation)) {}
+
+  void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
+    evaluate(inputs[0], outputs, [](std::vector<mx::array>& memory) {
+      memory[0].set_data(mx::allocator::malloc(memory[0].nbytes()));
+    });
+  }
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    auto& in = inputs[0];
+    evaluate(inputs[0], outputs, [&](std::vector<mx::array>& memory) { allocation_->eval_gpu({}, memory); });
+  }
+
+ private:
+  template <typename F>
+  void evaluate(const mx::array& in, std::vector<mx::array>& outputs, F allocate) {
     outputs[0].copy_shared_buffer(in);
     if (mlxg::references(in) == outputs.size()) {  // each output of a node refers to the inputs
       outputs[1].copy_shared_buffer(in);
       return;
     }
+    copies++;
     std::vector<mx::array> memory{mx::array(in.shape(), in.dtype(), nullptr, {})};
-    allocation_->eval_gpu({}, memory);
+    allocate(memory);
     // The new memory holds a reference to the input: while a kernel of this stream may still read the elements, a node
     // of another stream must not overwrite them.
     mlxg::set_foreign(outputs[1], memory[0].buffer(), 0, memory[0].flags(), [in, memory](mx::allocator::Buffer) {});
   }
 
- private:
   std::shared_ptr<mx::Primitive> allocation_;
 };
 
@@ -431,9 +445,15 @@ mlxg_results mlxg_reuse(uintptr_t a) {
   mlxg::guard g;
   return mlxg::with_results([&] {
     auto& in = mlxg::array_of(a);
-    auto node = std::make_shared<reuse>(allocation(in.shape(), in.dtype()).primitive_ptr());
+    auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
+    bool on_gpu = s.device == mx::Device::gpu;
+    auto node = std::make_shared<reuse>(s, on_gpu ? allocation(in.shape(), in.dtype()).primitive_ptr() : nullptr);
     return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, {in});
   });
+}
+
+uint64_t mlxg_reuse_copies(void) {
+  return reuse::copies;
 }
 
 mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled) {

@@ -294,15 +294,17 @@ struct recipe {
   }
 };
 
+// custom_vjp returns the function of a recipe, differentiated by its vjp, as nodes of MLX.
+arrays custom_vjp(const std::shared_ptr<recipe>& r, const arrays& arguments) {
+  return mlxg::custom_vjp(
+      [r](const arrays& a) { return r->forward.call(a); },
+      [r](const arrays& p, const arrays& c, const arrays& o) { return r->vjp(p, c, o); }, arguments);
+}
+
 // vmap_recipe maps a recipe over axes of its arguments.
 std::pair<arrays, std::vector<int>> vmap_recipe(
     const std::shared_ptr<recipe>& r, const arrays& arguments, const std::vector<int>& axes) {
-  auto f = [r](const arrays& a) {
-    return mlxg::custom_vjp(
-        [r](const arrays& a) { return r->forward.call(a); },
-        [r](const arrays& p, const arrays& c, const arrays& o) { return r->vjp(p, c, o); }, a);
-  };
-  auto mapped = mlxg::vmap_of(f, axes)(arguments);
+  auto mapped = mlxg::vmap_of([r](const arrays& a) { return custom_vjp(r, a); }, axes)(arguments);
   return {mapped, std::vector<int>(mapped.size(), 0)};
 }
 
@@ -455,8 +457,8 @@ std::optional<std::vector<size_t>> places_of(const graph& g, size_t n) {
 // recorded is a recipe with the primitives of the nodes that give its forward graph a gradient.
 class recorded {
  public:
-  // n is the number of arguments.
-  recorded(std::shared_ptr<recipe> r, size_t n) : r_(std::move(r)) {
+  recorded(std::shared_ptr<recipe> r, const arrays& arguments) : r_(std::move(r)) {
+    const size_t n = arguments.size();
     auto& f = r_->forward;
     if (auto places = places_of(f, n)) {
       one_node_ = f;
@@ -464,9 +466,13 @@ class recorded {
       if (r_->visible < f.outputs.size()) {
         last_ = std::make_shared<visible_outputs>(f.nodes[0].primitive->stream(), r_->visible);
       }
-    } else {
+    } else if (r_->visible < f.outputs.size()) {
       auto s = *static_cast<mx::Stream*>(mlxg_real_stream());
       last_ = std::make_shared<differentiable_graph>(s, r_, n);
+    } else {
+      // The vjp reads outputs of MLX's node, not those of the forward graph. So a node of the vjp may take the memory
+      // of an output that nothing else reads: differentiable_graph would still refer to it.
+      custom_vjp_ = record_graph([&](const arrays& a) { return custom_vjp(r_, a); }, placeholders(arguments));
     }
   }
 
@@ -479,6 +485,9 @@ class recorded {
     if (one_node_) {
       auto outputs = one_node_->call(arguments);
       return last_ ? forwarded(outputs, outputs) : outputs;
+    }
+    if (custom_vjp_) {
+      return custom_vjp_->call(arguments);
     }
     auto outputs = call_without_gradient(arguments);
     arguments.insert(arguments.end(), outputs.begin(), outputs.end());
@@ -519,6 +528,7 @@ class recorded {
 
   std::shared_ptr<recipe> r_;
   std::optional<graph> one_node_;  // the forward graph, if it is one node, with a gradient
+  std::optional<graph> custom_vjp_;
   std::shared_ptr<mx::Primitive> last_;
 };
 
@@ -593,7 +603,7 @@ mlxg_results mlxg_recipe_record(
     if (recipes().size() >= most) {
       recipes().clear();
     }
-    auto [entry, is_new] = recipes().insert_or_assign(signature_of(id, arguments), recorded(std::move(r), n));
+    auto [entry, is_new] = recipes().insert_or_assign(signature_of(id, arguments), recorded(std::move(r), arguments));
     return entry->second.call(std::move(arguments));
   });
 }
