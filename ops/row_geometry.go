@@ -27,18 +27,17 @@ var bytesPastCaches = 8 << 20
 
 // A rowGeometry is the launch geometry of a kernel whose threadgroups process rows, or blocks of their columns.
 type rowGeometry struct {
-	threads       int        // per threadgroup
-	groups        int        // threadgroups that share the rows
-	groupsPerCore int        // resident at a time; 0 if the compiler decides
-	blocks        int        // of columns; 1 if a threadgroup holds a row
-	vec           int        // elements per vector
-	vecsPerThread int        // held in registers
-	vecUnaligned  int        // elements per vector of unaligned rows
-	heldDType     mlxc.DType // of elements in registers before their use
-	prefetch      bool       // load a row before the sums of the previous one
-	fullRows      bool       // the vectors of the threads fill a row
-	rowsPerGroup  int        // that a threadgroup processes at a time
-	bypassCaches  bool       // when storing rows of a result (RowWriter)
+	threads       int  // per threadgroup
+	groups        int  // threadgroups that share the rows
+	groupsPerCore int  // resident at a time; 0 if the compiler decides
+	blocks        int  // of columns; 1 if a threadgroup holds a row
+	vec           int  // elements per vector
+	vecsPerThread int  // held in registers
+	vecUnaligned  int  // elements per vector of unaligned rows
+	prefetch      bool // load a row before the sums of the previous one
+	fullRows      bool // the vectors of the threads fill a row
+	rowsPerGroup  int  // that a threadgroup processes at a time
+	bypassCaches  bool // when storing rows of a result (RowWriter)
 }
 
 // rowGeometryFor returns the geometry for rows of a width and dtype. vecsPerThread does not depend on the number of
@@ -47,7 +46,7 @@ func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) row
 	t := rowTuning[backend]
 	// Elements are held in the storage dtype: on a GPU a conversion would wait for the load, and on a CPU floats would
 	// take more of the caches. In unaligned rows, neighboring threads load neighboring elements.
-	g := rowGeometry{heldDType: dtype, vecUnaligned: 1, vec: t.vecBytes / dtype.Size(), rowsPerGroup: 1}
+	g := rowGeometry{vecUnaligned: 1, vec: t.vecBytes / dtype.Size(), rowsPerGroup: 1}
 	if backend == mlxc.BackendCPU {
 		g.vec = t.vecBytes / mlxc.Float32.Size() // the sums are floats
 		g.vecUnaligned = g.vec

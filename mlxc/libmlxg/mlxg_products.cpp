@@ -312,6 +312,9 @@ class product : public on_cuda {
   // best_of returns one of cuBLASLt's algorithms. cuBLASLt sorts them by the time that it estimates. For large results
   // of short sums, `small_tiles` selects tiles that are faster than the first algorithm; see RATIONALE.md.
   static const heuristic& best_of(const std::vector<heuristic>& found, bool small_tiles) {
+    if (!small_tiles) {
+      return found[0];
+    }
     auto attribute = [](const heuristic& h, int what) {
       uint32_t value = 0;
       size_t written = 0;
@@ -321,7 +324,7 @@ class product : public on_cuda {
     };
     for (uint32_t tile : {tile_176x128, tile_168x128, tile_128x160}) {
       for (auto& h : found) {
-        if (small_tiles && attribute(h, algorithm_id) == hopper_algorithm && attribute(h, algorithm_tile) == tile) {
+        if (attribute(h, algorithm_id) == hopper_algorithm && attribute(h, algorithm_tile) == tile) {
           return h;
         }
       }
