@@ -212,7 +212,7 @@ template <
   threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
-      vec_aligned<VEC>(partial, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width))) {
+      (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) && (!(HAS_WEIGHT || HAS_BIAS) || vec_aligned<VEC>(partial, width))) {
     layer_norm_rows<
         T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
         BYPASS_CACHES, true>(

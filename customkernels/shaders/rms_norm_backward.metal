@@ -206,7 +206,7 @@ template <
   threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
-      vec_aligned<VEC>(partial_dw, width) && (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) &&
+      (!HAS_WEIGHT || (vec_aligned<VEC>(w, width) && vec_aligned<VEC>(partial_dw, width))) &&
       (!HAS_SUM || vec_aligned<VEC>(dh, width))) {
     rms_norm_rows<
         T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES, true>(
