@@ -121,7 +121,7 @@ func linearCrossEntropy(
 		key = newLinearLossKey(cfg, plan, needsGrad)
 	}
 	var outputs []*mlxc.Array
-	results := withGradient(key, []*mlxc.Array{hidden, weight, targets},
+	results := withHidden(1, key, []*mlxc.Array{hidden, weight, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			outputs = scoped(func() []*mlxc.Array { return newLoss(args).forward(args[2], mlxc.Differentiating()) })
 			return outputs
@@ -132,9 +132,7 @@ func linearCrossEntropy(
 				return []*mlxc.Array{dhidden.Reshape(primals[0].Shape()...), dweight, zerosLike(primals[2])[0]}
 			})
 		})
-	// The graph references these arrays. Their handles would keep the memory alive longer.
-	freeAll(outputs)
-	freeAll(results[1:])
+	freeAll(outputs) // handles would keep the memory alive longer than the graph
 	return results[0]
 }
 
@@ -174,7 +172,8 @@ func (l linearLoss) logits(hidden, weight *mlxc.Array) *mlxc.Array {
 	return matrixProduct(l.on, matrix{array: hidden}, matrix{array: weight, transposed: true})
 }
 
-// forward returns the loss, the states of the rows and, if keep is set, the logits of the slices that the plan keeps.
+// forward returns the loss, the states of the rows, the divisor of a reduced loss and, if keep is set, the logits of the
+// slices that the plan keeps.
 func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	sliceStates := l.sliceStates
 	if l.inPlace {
@@ -187,7 +186,9 @@ func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	if l.cfg.Reduction == ReductionNone {
 		results[0] = results[0].Reshape(targets.Shape()...)
 	} else {
-		results[0] = results[0].Sum().Div(l.cfg.divisor(l.classes))
+		divisor := l.cfg.divisor(l.classes)
+		results[0] = results[0].Sum().Div(divisor)
+		results = append(results, divisor)
 	}
 	return append(results, kept...)
 }
@@ -212,9 +213,9 @@ func (l linearLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array)
 func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden, dweight *mlxc.Array) {
 	rows, dtype := l.classes.Dim(0), l.weight.DType()
 	uniform := l.cfg.Reduction != ReductionNone
-	cotangents := dloss
+	cotangents, kept := dloss, outputs[2:]
 	if uniform {
-		cotangents = dloss.Div(l.cfg.divisor(l.classes))
+		cotangents, kept = dloss.Div(outputs[2]), outputs[3:]
 	}
 	ignored := l.ignoredRows()
 	perRow := func(c *mlxc.Array) *mlxc.Array {
@@ -240,7 +241,6 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	default:
 		scaled = l.scaledForFloat16(perRow(cotangents), unmasked)
 	}
-	kept := outputs[2:]
 	if mlxc.Differentiating() && !l.inPlace {
 		kept = nil // MLX would treat them as constants in a second derivative; the one of products in place is an error
 	}
