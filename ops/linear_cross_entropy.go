@@ -57,6 +57,15 @@ import (
 // On a CPU without a C++ compiler, MLX's operations are used, and all logits are in memory.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
+	rows, classes, width, dtype := targets.Size(), weight.Dim(0), weight.Dim(1), weight.DType()
+	plan, inPlace := classPlan{}, productsInPlace().Available()
+	if inPlace {
+		plan = newInPlacePlan(rows, classes, width, dtype)
+		key := newLinearLossKey(hidden, weight, cfg, plan)
+		if loss := recorded(key, hidden, weight, targets); loss != nil && cfg.checkTargets(targets, classes) == nil {
+			return loss[0]
+		}
+	}
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
 		return mlxc.InvalidArray(opError(op, err, hidden, weight, targets))
 	}
@@ -66,11 +75,8 @@ func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	if !kernelsAvailable(op) {
 		return crossEntropyMLX(hidden.MatMul(weight.Transpose()), targets, cfg)
 	}
-	rows, classes, width, dtype := targets.Size(), weight.Dim(0), weight.Dim(1), weight.DType()
-	plan := newClassPlan(mlxc.CurrentBackend(), rows, classes, width, dtype)
-	inPlace := productsInPlace().Available()
-	if inPlace {
-		plan = newInPlacePlan(rows, classes, width, dtype)
+	if !inPlace {
+		plan = newClassPlan(mlxc.CurrentBackend(), rows, classes, width, dtype)
 	}
 	return linearCrossEntropy(hidden, weight, targets, cfg, plan, inPlace)
 }
@@ -100,7 +106,8 @@ func linearCrossEntropy(
 	hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan, inPlace bool,
 ) *mlxc.Array {
 	cfg = cfg.clone()
-	needsGrad := [...]bool{hidden.IsTraced(), weight.IsTraced()}
+	key := newLinearLossKey(hidden, weight, cfg, plan)
+	needsGrad := key.needsGrad
 	switch {
 	case needsGrad[1]:
 	case inPlace:
@@ -116,12 +123,12 @@ func linearCrossEntropy(
 			classes: cfg.classes(args[2], args[1].Dim(0)),
 		}
 	}
-	var key any
+	var graph any
 	if inPlace { // the other loss limits how far the host runs ahead, which needs nodes of its own at every call
-		key = newLinearLossKey(cfg, plan, needsGrad)
+		graph = key
 	}
 	var outputs []*mlxc.Array
-	results := withHidden(1, key, []*mlxc.Array{hidden, weight, targets},
+	results := withHidden(1, graph, []*mlxc.Array{hidden, weight, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			outputs = scoped(func() []*mlxc.Array { return newLoss(args).forward(args[2], mlxc.Differentiating()) })
 			return outputs
@@ -138,21 +145,17 @@ func linearCrossEntropy(
 
 // A linearLossKey identifies the graphs of LinearCrossEntropy. See withGradient.
 type linearLossKey struct {
-	cfg             CrossEntropyConfig // without IgnoreIndex
-	ignores         bool
-	ignored         int
+	options         lossOptionsKey
 	plan            classPlan
-	needsGrad       [2]bool
-	differentiating bool // logits are kept
+	needsGrad       [2]bool // of hidden and of weight
+	differentiating bool    // logits are kept
 }
 
-func newLinearLossKey(cfg CrossEntropyConfig, plan classPlan, needsGrad [2]bool) linearLossKey {
-	k := linearLossKey{cfg: cfg, plan: plan, needsGrad: needsGrad, differentiating: mlxc.Differentiating()}
-	k.cfg.IgnoreIndex = nil
-	if cfg.IgnoreIndex != nil {
-		k.ignores, k.ignored = true, *cfg.IgnoreIndex
+func newLinearLossKey(hidden, weight *mlxc.Array, cfg CrossEntropyConfig, plan classPlan) linearLossKey {
+	return linearLossKey{
+		options: cfg.key(), plan: plan, differentiating: mlxc.Differentiating(),
+		needsGrad: [...]bool{hidden.IsTraced(), weight.IsTraced()},
 	}
-	return k
 }
 
 // A linearLoss holds the operands of LinearCrossEntropy. The arrays that its methods create belong to the scope of the
