@@ -406,3 +406,23 @@ func TestCrossEntropyLossesInPlace(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestCrossEntropyLossesInPlace)
+
+// The shapes of recorded graphs need no check, but each array of targets does.
+func TestRecordedLossesCheckTargets(t *testing.T) {
+	useProductsInPlace(t)
+	logits, weight := normal(1, mlxc.Float32, 2, 8), normal(2, mlxc.Float32, 8, 8)
+	for _, last := range []int32{7, 7, 8} {
+		targets := mlxc.FromSlice([]int32{0, last})
+		losses := arrays{
+			CrossEntropy(logits, targets, CrossEntropyConfig{}),
+			LinearCrossEntropy(logits, weight, targets, CrossEntropyConfig{}),
+		}
+		for _, loss := range losses {
+			if last < 8 {
+				require.NoError(t, mlxc.Eval(loss))
+			} else {
+				require.ErrorContains(t, loss.Err(), "element 1 of targets is 8; it must be below 8")
+			}
+		}
+	}
+}
