@@ -6,6 +6,7 @@ import "C"
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -21,12 +22,14 @@ func (a *Array) Err() error {
 	return err
 }
 
-// description is the immutable metadata of an array.
+// description is the metadata of an array.
 type description struct {
 	shape []int
 	size  int
 	dtype DType
 	axes  [4]int // storage for shape, if at most 4 axes
+
+	passed atomic.Pointer[any] // the key of the last check that succeeded; see CheckOnce
 }
 
 var noInfo = &description{dtype: Invalid}
@@ -100,3 +103,33 @@ func (a *Array) DType() DType { return a.info().dtype }
 
 // NBytes returns the size of the elements in bytes: Size times the size of DType.
 func (a *Array) NBytes() int { return a.Size() * a.DType().Size() }
+
+// CheckOnce returns the error of check, which reads elements of the array. Elements never change, so CheckOnce returns
+// nil without a call if the last check of the array that succeeded had an equal key. Keys must be comparable. On a CUDA
+// device, a kernel that reads elements from host memory moves their pages to the device, and a check moves them back.
+//
+// It is for packages that build operations.
+func (a *Array) CheckOnce(key any, check func() error) error {
+	d := a.info()
+	if d.hasPassed(key) {
+		return nil
+	}
+	err := check()
+	if err == nil {
+		d.pass(key)
+	}
+	return err
+}
+
+// hasPassed reports whether the last check that succeeded had an equal key.
+func (d *description) hasPassed(key any) bool {
+	last := d.passed.Load()
+	return last != nil && *last == key
+}
+
+// pass records the key of a check that succeeded.
+func (d *description) pass(key any) {
+	if d != noInfo {
+		d.passed.Store(&key)
+	}
+}

@@ -225,10 +225,10 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
   if (!table) return (mlxg_result){.err = mlxg_library_error()};
   return table->mlxg_undefined(shape, n, dtype);
 }
-mlxg_results mlxg_reuse(uintptr_t a) {
+mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
-  return table->mlxg_reuse(a);
+  return table->mlxg_reuse(inputs, n);
 }
 uint64_t mlxg_reuse_copies(void) {
   const mlxg_table* table = functions(&mlxg_loaded);

@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "4c11332865c28e0d"
+#define MLXG_INTERFACE "35982871deffc977"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -54,7 +54,7 @@ typedef struct {
   mlxg_result (*mlxg_depends)(void* a, const uintptr_t* others, size_t n, bool wait);
   bool (*mlxg_products_available)(void);
   mlxg_result (*mlxg_undefined)(const int* shape, size_t n, int dtype);
-  mlxg_results (*mlxg_reuse)(uintptr_t a);
+  mlxg_results (*mlxg_reuse)(const uintptr_t* inputs, size_t n);
   uint64_t (*mlxg_reuse_copies)(void);
   mlxg_result (*mlxg_scale_rows)(const uintptr_t* inputs, size_t n, bool scaled);
   mlxg_result (*mlxg_beginning)(uintptr_t a, int rows, int columns);

@@ -27,14 +27,14 @@ func undefined(d DType, shape ...int) *Array {
 	return wrap(op, C.mlxg_undefined(&c[0], C.size_t(len(shape)), C.int(d.c())))
 }
 
-func reuse(a *Array) (elements, memory *Array) {
+func reuse(a, after *Array) (elements, memory *Array) {
 	const op = "Reuse"
-	aCtx, err := a.acquire()
+	h, err := acquireAll(op, []*Array{a, after})
 	if err != nil {
-		return pair(nil, operandError(op, err, 0, a))
+		return pair(nil, err)
 	}
-	defer a.release()
-	return pair(wrapAll(op, C.mlxg_reuse(handleWord(aCtx)), a))
+	defer h.release()
+	return pair(wrapAll(op, C.mlxg_reuse(h.ptr(), h.n()), a, after))
 }
 
 func productInto(p products.Product[*Array]) *Array {

@@ -331,24 +331,37 @@ func TestRecipeOnSeveralGoroutines(t *testing.T) {
 	require.Equal(t, 1, c.forward)
 }
 
+// A forwardPass is the shape of the forward graph of a hiddenRecipe.
+type forwardPass int
+
+const (
+	oneNode  forwardPass = iota
+	operand              // the hidden output is an operand of the visible one
+	separate             // nothing of the visible output refers to the hidden one
+)
+
 // A hiddenRecipe has the output x·y and a hidden one, y·x², which its vjp reads: the gradient of x is 100 times the
-// hidden output. Its forward pass is one node if oneNode is set, and then x and y have one axis of two elements.
-func hiddenRecipe(t *testing.T, oneNode bool) mlxc.Func {
-	id := recipe.ID(fmt.Sprint(t.Name(), oneNode))
+// hidden output. If its forward pass is one node, the only argument has x and y as its elements.
+func hiddenRecipe(t *testing.T, pass forwardPass) mlxc.Func {
+	id := recipe.ID(fmt.Sprint(t.Name(), pass))
 	return func(args arrays) arrays {
 		return recipe.Use[*mlxc.Array]()(id, args, 1,
 			func(a arrays) arrays {
-				if oneNode {
+				if pass == oneNode {
 					return a[0].Split(2, 0)
 				}
 				product := a[0].Mul(a[1])
-				return arrays{product, product.Mul(a[0])}
+				hidden := product.Mul(a[0])
+				if pass == operand {
+					product = hidden.Div(a[0])
+				}
+				return arrays{product, hidden}
 			},
 			func(p, cotangents, outputs arrays) arrays {
 				require.Len(t, cotangents, 1)
 				require.Len(t, outputs, 2)
 				d := outputs[1].Mul(cotangents[0]).MulScalar(100)
-				if oneNode {
+				if pass == oneNode {
 					return arrays{mlxc.Concatenate(0, d, d)}
 				}
 				return arrays{d, mlxc.ZerosLike(p[1])}
@@ -357,10 +370,10 @@ func hiddenRecipe(t *testing.T, oneNode bool) mlxc.Func {
 }
 
 func TestRecipeWithAHiddenOutput(t *testing.T) {
-	for _, oneNode := range []bool{true, false} {
-		f := hiddenRecipe(t, oneNode)
+	for _, pass := range []forwardPass{oneNode, operand, separate} {
+		f := hiddenRecipe(t, pass)
 		args, want, wantValue := arrays{mlxc.FromSlice([]float32{2}), mlxc.FromSlice([]float32{3})}, []float32{1200}, float32(6)
-		if oneNode {
+		if pass == oneNode {
 			args, want, wantValue = arrays{mlxc.FromSlice([]float32{2, 3})}, []float32{300, 300}, 2
 		}
 		one := mlxc.Ones(mlxc.Float32, 1)
@@ -395,7 +408,7 @@ func TestRecipeWithAHiddenOutput(t *testing.T) {
 
 		_, tangent, err := mlxc.JVP(f, args, tangents)
 		require.NoError(t, err)
-		require.Equal(t, []float32{map[bool]float32{true: 1, false: 5}[oneNode]}, mlxtest.Floats(t, tangent[0]))
+		require.Equal(t, []float32{[]float32{1, 5, 5}[pass]}, mlxtest.Floats(t, tangent[0]))
 
 		// The nodes can be exported, also from inside a gradient.
 		file := filepath.Join(t.TempDir(), "f.mlxfn")
@@ -416,10 +429,10 @@ func TestRecipeWithAHiddenOutput(t *testing.T) {
 
 // MLX makes no zeros for the cotangent of a hidden output, which are not part of the gradient's graph either.
 func TestRecipeHidesItsOutputFromMLX(t *testing.T) {
-	for _, oneNode := range []bool{true, false} {
-		f := hiddenRecipe(t, oneNode)
+	for _, pass := range []forwardPass{oneNode, operand} {
+		f := hiddenRecipe(t, pass)
 		args := arrays{mlxc.FromSlice([]float32{2}), mlxc.FromSlice([]float32{3})}
-		if oneNode {
+		if pass == oneNode {
 			args = arrays{mlxc.FromSlice([]float32{2, 3})}
 		}
 		_, _, err := mlxc.VJP(func(a arrays) arrays {

@@ -82,30 +82,42 @@ func limitAll(ids []*Array, wrap, last func(i int) int) (limited []*Array, free 
 //
 // It is for packages that build operations.
 func (ids *Array) FindOutside(low, high, except int) (position, value int) {
-	at, id, err := ids.findID(0, low, high, except)
+	at, id, err := ids.findID(idRange{first: low, last: high, except: except})
 	if err != nil || at < 0 {
 		return -1, 0
 	}
 	return at, int(id)
 }
 
-// findID calls mlxg_find_id. On CUDA, ids that are not in host memory count as not computed.
-func (ids *Array) findID(wrap, first, last, except int) (at int, id C.int64_t, err error) {
+// idRange is the key of a check of ids. The fields are the parameters of mlxg_find_id.
+type idRange struct{ wrap, first, last, except int }
+
+// findID calls mlxg_find_id, but only once for ids that are all valid; see CheckOnce. On CUDA, ids that are not in host
+// memory count as not computed.
+func (ids *Array) findID(valid idRange) (at int, id C.int64_t, err error) {
 	if !ids.IsHostBacked() && CurrentBackend() == BackendCUDA {
 		return C.MLXG_NOT_COMPUTED, 0, nil
+	}
+	d := ids.info()
+	if d.hasPassed(valid) {
+		return C.MLXG_NO_ID, 0, nil
 	}
 	ctx, err := ids.acquire()
 	if err != nil {
 		return C.MLXG_NOT_COMPUTED, 0, err
 	}
 	defer ids.release()
-	at = int(C.mlxg_find_id(ctx, C.int64_t(wrap), C.int64_t(first), C.int64_t(last), C.int64_t(except), &id))
+	at = int(C.mlxg_find_id(ctx, C.int64_t(valid.wrap), C.int64_t(valid.first), C.int64_t(valid.last),
+		C.int64_t(valid.except), &id))
+	if at == C.MLXG_NO_ID {
+		d.pass(valid)
+	}
 	return at, id, nil
 }
 
 // checkRange reports whether the ids are computed, and returns an error if one is out of range.
 func (ids *Array) checkRange(wrap, last int) (computed bool, err error) {
-	at, id, err := ids.findID(wrap, 0, last, 0)
+	at, id, err := ids.findID(idRange{wrap: wrap, last: last})
 	switch {
 	case err != nil || at == C.MLXG_NOT_COMPUTED:
 		return false, err

@@ -231,3 +231,55 @@ func TestFindOutside(t *testing.T) {
 	position, _ = mlxc.InvalidArray(errors.New("none")).FindOutside(0, 4, 0)
 	require.Equal(t, -1, position)
 }
+
+// Elements never change, so ids that are all valid are read once for each range.
+func TestValidIDsAreReadOnce(t *testing.T) {
+	if mlxc.CurrentBackend() == mlxc.BackendCUDA {
+		t.Skip("the elements of FromSliceNoCopy are not in host memory")
+	}
+	elements := []int32{0, 4, 2}
+	ids := mlxc.FromSliceNoCopy(elements)
+	find := func(high int) int {
+		position, _ := ids.FindOutside(0, high, 0)
+		return position
+	}
+	require.Equal(t, -1, find(4))
+	elements[1] = 5 // forbidden, and not seen
+	require.Equal(t, -1, find(4))
+	require.Equal(t, 1, find(3))
+	elements[1] = 3
+	require.Equal(t, -1, find(3), "after an id out of range")
+}
+
+func TestCheckOnce(t *testing.T) {
+	calls := 0
+	check := func(a *mlxc.Array, key any, result error) error {
+		return a.CheckOnce(key, func() error {
+			calls++
+			return result
+		})
+	}
+	failed, a := errors.New("failed"), mlxc.FromSlice([]float32{1})
+	for _, c := range []struct {
+		a      *mlxc.Array
+		key    any
+		result error
+		calls  int
+	}{
+		{a, 1, failed, 1},
+		{a, 1, nil, 2},
+		{a, 1, nil, 2},
+		{a, "1", failed, 3},
+		{a, 1, failed, 3}, // not called: it would return nil
+		{mlxc.FromSlice([]float32{1}), 1, nil, 4},
+		{mlxc.InvalidArray(failed), 1, nil, 5},
+		{mlxc.InvalidArray(failed), 1, nil, 6},
+	} {
+		err := check(c.a, c.key, c.result)
+		require.Equal(t, c.calls, calls, "%+v", c)
+		if c.result == nil {
+			require.NoError(t, err)
+		}
+	}
+	require.ErrorIs(t, check(a, 2, failed), failed)
+}

@@ -184,16 +184,19 @@ func checkAscent(name string, starts *mlxc.Array, length int) error {
 	if !readableWithoutSync(starts) {
 		return nil
 	}
-	values, err := mlxc.ToSlice[int32](starts)
-	if err != nil {
-		return err
-	}
-	first, last := values[0], values[len(values)-1]
-	switch {
-	case first != 0 || int(last) != length:
-		return fmt.Errorf("%s goes from %d to %d; it must ascend from 0 to the length, %d", name, first, last, length)
-	case !slices.IsSorted(values):
-		return fmt.Errorf("%s descends; it must ascend from 0 to the length, %d", name, length)
-	}
-	return nil
+	type ascentTo int
+	return starts.CheckOnce(ascentTo(length), func() error {
+		values, err := mlxc.ToSlice[int32](starts)
+		if err != nil {
+			return err
+		}
+		first, last := values[0], values[len(values)-1]
+		switch {
+		case first != 0 || int(last) != length:
+			return fmt.Errorf("%s goes from %d to %d; it must ascend from 0 to the length, %d", name, first, last, length)
+		case !slices.IsSorted(values):
+			return fmt.Errorf("%s descends; it must ascend from 0 to the length, %d", name, length)
+		}
+		return nil
+	})
 }

@@ -57,6 +57,15 @@ import (
 // On a CPU without a C++ compiler, MLX's operations are used, and all logits are in memory.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
+	rows, classes, width, dtype := targets.Size(), weight.Dim(0), weight.Dim(1), weight.DType()
+	plan, inPlace := classPlan{}, productsInPlace().Available()
+	if inPlace {
+		plan = newInPlacePlan(rows, classes, width, dtype)
+		key := newLinearLossKey(hidden, weight, cfg, plan)
+		if loss := recorded(key, hidden, weight, targets); loss != nil && cfg.checkTargets(targets, classes) == nil {
+			return loss[0]
+		}
+	}
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
 		return mlxc.InvalidArray(opError(op, err, hidden, weight, targets))
 	}
@@ -66,11 +75,8 @@ func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	if !kernelsAvailable(op) {
 		return crossEntropyMLX(hidden.MatMul(weight.Transpose()), targets, cfg)
 	}
-	rows, classes, width, dtype := targets.Size(), weight.Dim(0), weight.Dim(1), weight.DType()
-	plan := newClassPlan(mlxc.CurrentBackend(), rows, classes, width, dtype)
-	inPlace := productsInPlace().Available()
-	if inPlace {
-		plan = newInPlacePlan(rows, classes, width, dtype)
+	if !inPlace {
+		plan = newClassPlan(mlxc.CurrentBackend(), rows, classes, width, dtype)
 	}
 	return linearCrossEntropy(hidden, weight, targets, cfg, plan, inPlace)
 }
@@ -100,7 +106,8 @@ func linearCrossEntropy(
 	hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan, inPlace bool,
 ) *mlxc.Array {
 	cfg = cfg.clone()
-	needsGrad := [...]bool{hidden.IsTraced(), weight.IsTraced()}
+	key := newLinearLossKey(hidden, weight, cfg, plan)
+	needsGrad := key.needsGrad
 	switch {
 	case needsGrad[1]:
 	case inPlace:
@@ -116,12 +123,12 @@ func linearCrossEntropy(
 			classes: cfg.classes(args[2], args[1].Dim(0)),
 		}
 	}
-	var key any
+	var graph any
 	if inPlace { // the other loss limits how far the host runs ahead, which needs nodes of its own at every call
-		key = newLinearLossKey(cfg, plan, needsGrad)
+		graph = key
 	}
 	var outputs []*mlxc.Array
-	results := withGradient(key, []*mlxc.Array{hidden, weight, targets},
+	results := withHidden(1, graph, []*mlxc.Array{hidden, weight, targets},
 		func(args []*mlxc.Array) []*mlxc.Array {
 			outputs = scoped(func() []*mlxc.Array { return newLoss(args).forward(args[2], mlxc.Differentiating()) })
 			return outputs
@@ -132,29 +139,23 @@ func linearCrossEntropy(
 				return []*mlxc.Array{dhidden.Reshape(primals[0].Shape()...), dweight, zerosLike(primals[2])[0]}
 			})
 		})
-	// The graph references these arrays. Their handles would keep the memory alive longer.
-	freeAll(outputs)
-	freeAll(results[1:])
+	freeAll(outputs) // handles would keep the memory alive longer than the graph
 	return results[0]
 }
 
 // A linearLossKey identifies the graphs of LinearCrossEntropy. See withGradient.
 type linearLossKey struct {
-	cfg             CrossEntropyConfig // without IgnoreIndex
-	ignores         bool
-	ignored         int
+	options         lossOptionsKey
 	plan            classPlan
-	needsGrad       [2]bool
-	differentiating bool // logits are kept
+	needsGrad       [2]bool // of hidden and of weight
+	differentiating bool    // logits are kept
 }
 
-func newLinearLossKey(cfg CrossEntropyConfig, plan classPlan, needsGrad [2]bool) linearLossKey {
-	k := linearLossKey{cfg: cfg, plan: plan, needsGrad: needsGrad, differentiating: mlxc.Differentiating()}
-	k.cfg.IgnoreIndex = nil
-	if cfg.IgnoreIndex != nil {
-		k.ignores, k.ignored = true, *cfg.IgnoreIndex
+func newLinearLossKey(hidden, weight *mlxc.Array, cfg CrossEntropyConfig, plan classPlan) linearLossKey {
+	return linearLossKey{
+		options: cfg.key(), plan: plan, differentiating: mlxc.Differentiating(),
+		needsGrad: [...]bool{hidden.IsTraced(), weight.IsTraced()},
 	}
-	return k
 }
 
 // A linearLoss holds the operands of LinearCrossEntropy. The arrays that its methods create belong to the scope of the
@@ -174,7 +175,8 @@ func (l linearLoss) logits(hidden, weight *mlxc.Array) *mlxc.Array {
 	return matrixProduct(l.on, matrix{array: hidden}, matrix{array: weight, transposed: true})
 }
 
-// forward returns the loss, the states of the rows and, if keep is set, the logits of the slices that the plan keeps.
+// forward returns the loss, the states of the rows, the divisor of a reduced loss and, if keep is set, the logits of the
+// slices that the plan keeps.
 func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	sliceStates := l.sliceStates
 	if l.inPlace {
@@ -187,7 +189,9 @@ func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	if l.cfg.Reduction == ReductionNone {
 		results[0] = results[0].Reshape(targets.Shape()...)
 	} else {
-		results[0] = results[0].Sum().Div(l.cfg.divisor(l.classes))
+		divisor := l.cfg.divisor(l.classes)
+		results[0] = results[0].Sum().Div(divisor)
+		results = append(results, divisor)
 	}
 	return append(results, kept...)
 }
@@ -212,9 +216,9 @@ func (l linearLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array)
 func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden, dweight *mlxc.Array) {
 	rows, dtype := l.classes.Dim(0), l.weight.DType()
 	uniform := l.cfg.Reduction != ReductionNone
-	cotangents := dloss
+	cotangents, kept := dloss, outputs[2:]
 	if uniform {
-		cotangents = dloss.Div(l.cfg.divisor(l.classes))
+		cotangents, kept = dloss.Div(outputs[2]), outputs[3:]
 	}
 	ignored := l.ignoredRows()
 	perRow := func(c *mlxc.Array) *mlxc.Array {
@@ -240,7 +244,6 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	default:
 		scaled = l.scaledForFloat16(perRow(cotangents), unmasked)
 	}
-	kept := outputs[2:]
 	if mlxc.Differentiating() && !l.inPlace {
 		kept = nil // MLX would treat them as constants in a second derivative; the one of products in place is an error
 	}

@@ -101,16 +101,19 @@ func (l cudaLoss) keptStates(kept []*mlxc.Array) (results, states []*mlxc.Array)
 	return results, states
 }
 
-// dlogits returns an array that begins with dlogits of slice i, and an array after whose node they are there.
-func (l cudaLoss) dlogits(i int, kept []*mlxc.Array, states, cotangents *mlxc.Array) (memory, written *mlxc.Array) {
+// dlogits returns dlogits of slice i, the array that begins with them, and an array after whose node they are there.
+func (l cudaLoss) dlogits(
+	i int, s weightSlice, kept []*mlxc.Array, states, cotangents *mlxc.Array,
+) (dlogits, memory, written *mlxc.Array) {
 	if i == 0 && l.reduced() {
-		return kept[i], states
+		return l.logitsOf(kept[i], s), kept[i], states
 	}
-	s := l.classSlices()[i]
-	logits, memory := l.products.Reuse(kept[i])
-	written = crossEntropyGradientInto(l.on, l.logitsOf(memory, s), l.logitsOf(logits, s), l.classes, states, cotangents,
+	// All nodes of the forward pass that read the logits run before the states are complete.
+	logits, memory := l.products.Reuse(kept[i], states)
+	dlogits = l.logitsOf(memory, s)
+	written = crossEntropyGradientInto(l.on, dlogits, l.logitsOf(logits, s), l.classes, states, cotangents,
 		classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
-	return memory, written
+	return dlogits, memory, written
 }
 
 // gradients is linearLoss.gradients.
@@ -127,10 +130,8 @@ func (l cudaLoss) gradients(
 	dtype, hidden := l.weight.DType(), scaled.hidden.Contiguous()
 	var last []*mlxc.Array // products of the previous slice
 	for i, s := range slices.Backward(l.classSlices()) {
-		memory, written := l.dlogits(i, kept, states, scaled.cotangents)
-		p := products.Product[*mlxc.Array]{
-			A: l.logitsOf(memory, s), Workspace: l.workspace, After: append(last, written),
-		}
+		dlogits, memory, written := l.dlogits(i, s, kept, states, scaled.cotangents)
+		p := products.Product[*mlxc.Array]{A: dlogits, Workspace: l.workspace, After: append(last, written)}
 		last = nil
 		if l.needsGrad[0] {
 			p.B, p.Destination, p.Accumulate, p.Factor = s.weight, dhidden, dhidden != nil, scaled.inPlace

@@ -138,7 +138,7 @@ func TestLinearCrossEntropyInPlaceKeepsNone(t *testing.T) {
 				hidden: c.primals[0], weight: c.primals[1], classes: c.cfg.classes(c.targets, c.primals[1].Dim(0)),
 			}
 			outputs := loss.forward(c.targets, false)
-			require.Len(t, outputs, 2)
+			require.Len(t, outputs, map[Reduction]int{ReductionMean: 3, ReductionNone: 2}[reduction])
 			dhidden, dweight := loss.backward(c.dloss[0], outputs)
 			c.requireWant(t, arrays{outputs[0], dhidden, dweight})
 		}
@@ -283,9 +283,13 @@ func TestLinearCrossEntropyReusesKeptLogits(t *testing.T) {
 	for _, reduction := range []Reduction{ReductionNone, ReductionMean} {
 		for _, slice := range []int{130, 100} { // one or two slices
 			c := newInPlaceCase(t, mlxc.BFloat16, CrossEntropyConfig{Reduction: reduction}, slice)
-			for range 2 { // the graphs are recorded at the first call
+			for _, first := range []int{0, 0, 1} { // the graphs are recorded at the first call
 				copies := productsInPlace().ReuseCopies()
-				mlxc.WithScope(func() { require.NoError(t, mlxc.Eval(c.gradients(t, c.loss)...)) })
+				mlxc.WithScope(func() {
+					all := c.gradients(t, c.loss)
+					require.NoError(t, mlxc.Eval(all[first:]...)) // also without the loss
+					c.requireWant(t, all)
+				})
 				require.Equal(t, copies, productsInPlace().ReuseCopies(), "%v, slices of %d", reduction, slice)
 			}
 		}
@@ -402,3 +406,23 @@ func TestCrossEntropyLossesInPlace(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestCrossEntropyLossesInPlace)
+
+// The shapes of recorded graphs need no check, but each array of targets does.
+func TestRecordedLossesCheckTargets(t *testing.T) {
+	useProductsInPlace(t)
+	logits, weight := normal(1, mlxc.Float32, 2, 8), normal(2, mlxc.Float32, 8, 8)
+	for _, last := range []int32{7, 7, 8} {
+		targets := mlxc.FromSlice([]int32{0, last})
+		losses := arrays{
+			CrossEntropy(logits, targets, CrossEntropyConfig{}),
+			LinearCrossEntropy(logits, weight, targets, CrossEntropyConfig{}),
+		}
+		for _, loss := range losses {
+			if last < 8 {
+				require.NoError(t, mlxc.Eval(loss))
+			} else {
+				require.ErrorContains(t, loss.Err(), "element 1 of targets is 8; it must be below 8")
+			}
+		}
+	}
+}

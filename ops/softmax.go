@@ -20,6 +20,9 @@ var (
 // once. Elements of a row beyond the first 16,384 (8192 on a CPU) are read twice.
 func Softmax(x *mlxc.Array) *mlxc.Array {
 	const op = "ops.Softmax"
+	if y := recorded(op, x); y != nil {
+		return y[0]
+	}
 	if err := checkRows("x", x); err != nil {
 		return mlxc.InvalidArray(opError(op, err, x))
 	}

@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "4c11332865c28e0d"
+const Interface = "35982871deffc977"

@@ -11,8 +11,8 @@ type Functions[A, D any] struct {
 	Undefined func(d D, shape ...int) A
 	// Reuse returns an array with the elements of a, and memory for a node that overwrites them while it reads them:
 	// the memory of a if nothing else refers to a when the results are evaluated, and otherwise new memory. No other
-	// array may share the memory of a.
-	Reuse func(a A) (elements, memory A)
+	// array may share the memory of a. The results are evaluated later than `after`.
+	Reuse func(a, after A) (elements, memory A)
 	// ReuseCopies returns how often evaluated nodes of Reuse took new memory. It is for tests.
 	ReuseCopies func() uint64
 	// Into returns p.Destination with the product a·b in place of its elements from p.Begin on, in the same memory.

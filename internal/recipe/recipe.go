@@ -13,6 +13,8 @@ import "sync"
 // Their graphs must depend on nothing else, and not on elements. There is one exception: backward runs once for all
 // first cotangents that are a float32 scalar, have been computed and are 1, and once for all others. It may read such a
 // scalar.
+//
+// If forward is nil, the result is nil unless the graphs have been recorded.
 type Function[A any] func(
 	id uint64, args []A, visible int, forward func(args []A) []A, backward func(primals, cotangents, outputs []A) []A,
 ) []A

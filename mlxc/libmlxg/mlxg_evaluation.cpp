@@ -62,6 +62,10 @@ const void* key_of(const mx::Event& e) {
 
 namespace mlxg {
 
+std::weak_ptr<void> node_of(const mx::array& a) {
+  return weak_node(a);
+}
+
 void with_node(const std::weak_ptr<void>& node, const std::function<void(const mx::array&)>& f) {
   if (auto locked = node.lock()) {
     mx::array a(mx::Shape{}, mx::bool_, nullptr, {});

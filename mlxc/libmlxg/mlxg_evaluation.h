@@ -100,6 +100,9 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   std::atomic<bool> reported_ = false;  // whether a call has returned the error
 };
 
+// node_of returns a reference to the node of a, which does not keep it.
+std::weak_ptr<void> node_of(const mx::array& a);
+
 // with_node calls f with the array of a node if the node still exists.
 void with_node(const std::weak_ptr<void>& node, const std::function<void(const mx::array&)>& f);
 

@@ -346,8 +346,9 @@ class undefined : public mlxg::wrapper {
   using wrapper::wrapper;
 };
 
-// reuse has two outputs: the elements of its input, and memory for a node that overwrites them while it reads them.
-// This is the input's memory if no other node or array refers to the input when the node is evaluated. MLX's own nodes
+// reuse has two outputs: the elements of its first input, and memory for a node that overwrites them while it reads
+// them. This is the input's memory if no other node or array refers to the input when the node is evaluated. The other
+// inputs are arrays whose nodes must run earlier. MLX's own nodes
 // also require that no other array shares the memory, which the caller guarantees here: MLX cannot tell such an array
 // from the references of earlier kernels, which the stream holds until it completes them.
 class reuse : public mlxg::opaque {
@@ -444,14 +445,15 @@ mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
   }
 }
 
-mlxg_results mlxg_reuse(uintptr_t a) {
+mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n) {
   mlxg::guard g;
   return mlxg::with_results([&] {
-    auto& in = mlxg::array_of(a);
+    auto all = mlxg::arrays_of(inputs, n);
+    auto& in = all[0];
     auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
     bool on_gpu = s.device == mx::Device::gpu;
     auto node = std::make_shared<reuse>(s, on_gpu ? allocation(in.shape(), in.dtype()).primitive_ptr() : nullptr);
-    return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, {in});
+    return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, all);
   });
 }
 

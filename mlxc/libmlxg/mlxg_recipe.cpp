@@ -262,6 +262,16 @@ arrays first_of(arrays all, size_t n) {
   return all;
 }
 
+// stopped stops the gradient at arrays that belong to a transform.
+arrays stopped(arrays all) {
+  for (auto& a : all) {
+    if (a.is_tracer()) {
+      a = mx::stop_gradient(a, mlxg::stream_of(a));
+    }
+  }
+  return all;
+}
+
 // recipe is a function and its vjp. Only the vjp reads the hidden outputs, which follow the visible ones. It receives
 // the cotangents of the visible outputs. It is recorded at its first use, separately for a first cotangent of 1, which
 // the function by_go may read.
@@ -380,15 +390,21 @@ class visible_outputs : public mlxg::forwarder {
   size_t n_;
 };
 
-// differentiable_graph is a node behind the forward graph of a recipe. Its inputs are the n arguments and the outputs
-// of the graph, and it forwards the visible outputs. No gradient flows through the graph.
+// differentiable_graph is a node behind the forward graph of a recipe. Its inputs are the n arguments and the visible
+// outputs of the graph, and it forwards these outputs. No gradient flows through the graph. The node does not refer to
+// the hidden outputs, so a node of the vjp may take the memory of one that nothing else reads.
 class differentiable_graph : public mlxg::forwarder {
  public:
-  differentiable_graph(mx::Stream s, std::shared_ptr<recipe> r, size_t n) : forwarder(s, n), r_(std::move(r)) {}
+  differentiable_graph(mx::Stream s, std::shared_ptr<recipe> r, size_t n, const arrays& outputs)
+      : forwarder(s, n), r_(std::move(r)), visible_(outputs[0].id()) {
+    for (size_t i = r_->visible; i < outputs.size(); i++) {
+      hidden_.push_back(mlxg::node_of(outputs[i]));
+    }
+  }
 
   arrays vjp(const arrays& primals, const arrays& cotangents, const std::vector<int>& argnums, const arrays&) override {
-    auto outputs = primals.begin() + first();
-    auto gradients = r_->vjp({primals.begin(), outputs}, cotangents, {outputs, primals.end()});
+    arrays arguments(primals.begin(), primals.begin() + first());
+    auto gradients = r_->vjp(arguments, cotangents, outputs_of(primals));
     arrays selected;
     selected.reserve(argnums.size());
     for (size_t n : argnums) {
@@ -424,8 +440,44 @@ class differentiable_graph : public mlxg::forwarder {
   }
 
  private:
+  // outputs_of returns all outputs of the graph. If a transform has copied this node to another graph, it adds the
+  // forward graph again.
+  arrays outputs_of(const arrays& primals) const {
+    arrays all(primals.begin() + first(), primals.end());
+    for (auto& node : hidden_) {
+      mlxg::with_node(node, [&](const mx::array& a) { all.push_back(a); });
+    }
+    if (all.size() < r_->forward.outputs.size() || all[0].id() != visible_) {
+      return r_->forward.call(stopped({primals.begin(), primals.begin() + first()}));
+    }
+    return all;
+  }
+
   std::shared_ptr<recipe> r_;
+  std::uintptr_t visible_;  // the id of the first visible output
+  std::vector<std::weak_ptr<void>> hidden_;
 };
+
+// holds_hidden reports whether the nodes of the first n outputs of a graph hold all outputs: as operands, or as outputs
+// of the same node.
+bool holds_hidden(const graph& g, size_t n, size_t arguments) {
+  size_t number = arguments + g.constants.size();
+  for (auto& node : g.nodes) {
+    number += node.shapes.size();
+  }
+  std::unordered_set<size_t> held(g.outputs.begin(), g.outputs.begin() + n);
+  for (auto node = g.nodes.rbegin(); node != g.nodes.rend(); ++node) {
+    auto first = number -= node->shapes.size();
+    auto end = first + node->shapes.size();
+    if (std::any_of(held.begin(), held.end(), [=](size_t i) { return i >= first && i < end; })) {
+      held.insert(node->inputs.begin(), node->inputs.end());
+      for (size_t i = first; i < end; i++) {
+        held.insert(i);
+      }
+    }
+  }
+  return std::all_of(g.outputs.begin(), g.outputs.end(), [&](size_t o) { return held.count(o) > 0; });
+}
 
 // places_of returns the positions of n arguments in the inputs of a graph's node. It returns nothing unless the graph
 // is one node that has every argument as an input once and whose outputs are the graph's.
@@ -466,12 +518,7 @@ class recorded {
       if (r_->visible < f.outputs.size()) {
         last_ = std::make_shared<visible_outputs>(f.nodes[0].primitive->stream(), r_->visible);
       }
-    } else if (r_->visible < f.outputs.size()) {
-      auto s = *static_cast<mx::Stream*>(mlxg_real_stream());
-      last_ = std::make_shared<differentiable_graph>(s, r_, n);
-    } else {
-      // The vjp reads outputs of MLX's node, not those of the forward graph. So a node of the vjp may take the memory
-      // of an output that nothing else reads: differentiable_graph would still refer to it.
+    } else if (r_->visible == f.outputs.size() || !holds_hidden(f, r_->visible, n)) {
       custom_vjp_ = record_graph([&](const arrays& a) { return custom_vjp(r_, a); }, placeholders(arguments));
     }
   }
@@ -484,38 +531,23 @@ class recorded {
     }
     if (one_node_) {
       auto outputs = one_node_->call(arguments);
-      return last_ ? forwarded(outputs, outputs) : outputs;
+      return last_ ? forwarded(last_, outputs, outputs) : outputs;
     }
     if (custom_vjp_) {
-      return custom_vjp_->call(arguments);
+      return first_of(custom_vjp_->call(arguments), r_->visible);
     }
-    auto outputs = call_without_gradient(arguments);
-    arguments.insert(arguments.end(), outputs.begin(), outputs.end());
-    return forwarded(arguments, outputs);
+    auto outputs = r_->forward.call(stopped(arguments));
+    auto s = *static_cast<mx::Stream*>(mlxg_real_stream());
+    auto last = std::make_shared<differentiable_graph>(s, r_, arguments.size(), outputs);
+    arguments.insert(arguments.end(), outputs.begin(), outputs.begin() + r_->visible);
+    return forwarded(std::move(last), std::move(arguments), outputs);
   }
 
  private:
-  // call_without_gradient stops the gradient at the arguments or at the outputs, whichever takes fewer nodes.
-  arrays call_without_gradient(const arrays& arguments) const {
-    auto stopped = [](arrays all) {
-      for (auto& a : all) {
-        if (a.is_tracer()) {
-          a = mx::stop_gradient(a, mlxg::stream_of(a));
-        }
-      }
-      return all;
-    };
-    size_t traced = std::count_if(arguments.begin(), arguments.end(), [](auto& a) { return a.is_tracer(); });
-    if (traced < r_->forward.outputs.size()) {
-      return r_->forward.call(stopped(arguments));
-    }
-    return stopped(r_->forward.call(arguments));
-  }
-
   // forwarded adds the last node.
-  arrays forwarded(const arrays& inputs, const arrays& outputs) const {
+  arrays forwarded(std::shared_ptr<mx::Primitive> last, arrays inputs, const arrays& outputs) const {
     if (r_->visible == 1) {
-      return {mx::array(outputs[0].shape(), outputs[0].dtype(), last_, inputs)};
+      return {mx::array(outputs[0].shape(), outputs[0].dtype(), std::move(last), std::move(inputs))};
     }
     std::vector<mx::Shape> shapes;
     std::vector<mx::Dtype> dtypes;
@@ -523,13 +555,13 @@ class recorded {
       shapes.push_back(outputs[i].shape());
       dtypes.push_back(outputs[i].dtype());
     }
-    return mx::array::make_arrays(std::move(shapes), dtypes, last_, inputs);
+    return mx::array::make_arrays(std::move(shapes), dtypes, last, inputs);
   }
 
   std::shared_ptr<recipe> r_;
   std::optional<graph> one_node_;  // the forward graph, if it is one node, with a gradient
   std::optional<graph> custom_vjp_;
-  std::shared_ptr<mx::Primitive> last_;
+  std::shared_ptr<mx::Primitive> last_;  // behind one_node_, if it has hidden outputs
 };
 
 using signature = std::vector<uint64_t>;
