@@ -10,7 +10,7 @@ var _ = describe(descriptor{
 	operations: []string{"cross_entropy"},
 	kernels: []kernelTest{
 		{name: "cross_entropy_forward", variants: crossEntropyVariants},
-		{name: "cross_entropy_fwd_bwd", variants: crossEntropyVariants},
+		{name: "cross_entropy_fwd_bwd", variants: stagingVariants},
 		{name: "cross_entropy_backward", variants: crossEntropyVariants},
 		// TestLinearCrossEntropyInPlace tests these two.
 		{name: "cross_entropy_backward_into", unused: onlyOn(mlxc.BackendCUDA), sameHelpers: true},
@@ -57,6 +57,23 @@ func crossEntropyVariants(l KernelLaunch) []KernelLaunch {
 			v.setTemplate("INTERLEAVE", 1) // it must divide the number of threads
 		}
 	})
+}
+
+// stagingVariants also returns a variant in which a row has two blocks in threadgroup memory, one that is loaded twice and
+// one in registers.
+func stagingVariants(l KernelLaunch) []KernelLaunch {
+	list := crossEntropyVariants(l)
+	if l.Case == "6x128" {
+		list = append(list, l.variant(func(v *KernelLaunch) {
+			v.setGrid(2, 4)
+			v.setTemplate("VECS_PER_THREAD", 8/templateOf(v.Launch)["VEC"])
+			v.setTemplate("VECS_PER_STEP", 1)
+			v.setTemplate("INTERLEAVE", 2)
+			v.setTemplate("THREADS", 4)
+			v.setTemplate("STAGED_BLOCKS", 2)
+		}))
+	}
+	return list
 }
 
 // crossEntropyTraffic returns cases with rows that the registers of a threadgroup hold, and with longer rows. Registers

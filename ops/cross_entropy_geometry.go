@@ -15,6 +15,7 @@ type lossKernelTuning struct {
 	elementsPerStep int // elements that a thread adds to its sums per step, at most
 	minPerStep      int // the least elementsPerStep for rows that steps do not divide; 0 for elementsPerStep
 	interleave      int // neighboring threads whose vectors alternate in a block
+	stagedBlocks    int // most blocks in the threadgroup memory of a Hopper GPU, each of half a thread's bytes
 }
 
 var lossKernelCPU = lossKernelTuning{
@@ -52,10 +53,10 @@ var lossTuning = map[mlxc.Backend]struct {
 		},
 		backward: lossKernelTuning{maxThreads: 256, bytesPerThread: 64, elementsPerStep: 16, interleave: 32},
 	},
-	// H200, 132 multiprocessors: 64 KiB of loads in flight on each hide the latency of memory. fwd_bwd processes one
-	// row per multiprocessor. At the second read of a row, 128 KiB of it are in the registers of 1024 threads (half of
-	// all registers), and part of the rest is in the 50 MB L2 cache. In backward a block of 32 KiB per 256 threads
-	// amortizes the loads of the row's state, target and cotangent.
+	// H200, 132 multiprocessors: 64 KiB of loads in flight on each hide the latency of memory. In fwd_bwd, rows of up to
+	// 128 KiB are in the registers of 1024 threads (half of all registers). Of longer rows, the registers hold 64 KiB and
+	// threadgroup memory 192 KiB. In backward a block of 32 KiB per 256 threads amortizes the loads of the row's state,
+	// target and cotangent.
 	mlxc.BackendCUDA: {
 		vecBytes: 16,
 		forward: lossKernelTuning{
@@ -64,7 +65,7 @@ var lossTuning = map[mlxc.Backend]struct {
 		},
 		fwdBwd: lossKernelTuning{
 			maxThreads: 1024, bytesPerThread: 128, deviceThreads: 132 * 1024, coreThreads: 1024,
-			elementsPerStep: 16, interleave: 32,
+			elementsPerStep: 16, interleave: 32, stagedBlocks: 3,
 		},
 		backward: lossKernelTuning{
 			maxThreads: 256, bytesPerThread: 128, coreThreads: 1024,
@@ -84,6 +85,8 @@ type lossGeometry struct {
 	vecsPerThread int
 	vecsPerStep   int
 	interleave    int
+	stagedBlocks  int // in threadgroup memory
+	memory        int // Launch.ThreadgroupMemory
 }
 
 // stepFor returns the elements of a step for rows of a width. A partial last step costs as much as a whole one, so steps
@@ -96,8 +99,11 @@ func (t lossKernelTuning) stepFor(width int) int {
 	return step
 }
 
-// lossGeometryFor returns the geometry for rows × width logits of a dtype. t is the kernel's entry in lossTuning.
-func lossGeometryFor(backend mlxc.Backend, t lossKernelTuning, dtype mlxc.DType, rows, width int) lossGeometry {
+// lossGeometryFor returns the geometry for rows × width logits of a dtype. t is the kernel's entry in lossTuning. `split`
+// says that the logits are the first of two parts.
+func lossGeometryFor(
+	backend mlxc.Backend, t lossKernelTuning, dtype mlxc.DType, rows, width int, split bool,
+) lossGeometry {
 	g := lossGeometry{registerDType: dtype, interleave: t.interleave, blocks: 1}
 	if backend == mlxc.BackendCPU {
 		g.registerDType = mlxc.Float32 // converted once
@@ -108,9 +114,20 @@ func lossGeometryFor(backend mlxc.Backend, t lossKernelTuning, dtype mlxc.DType,
 	g.vecsPerThread = max(elementsPerThread/g.vec, 1)
 	g.vecsPerStep = min(max(t.stepFor(width)/g.vec, 1), g.vecsPerThread)
 	g.threads = min(wholeSimdgroups(width, elementsPerThread), t.maxThreads)
+	if t.stagedBlocks > 0 && (split || width > g.threads*elementsPerThread) {
+		g.vecsPerThread /= 2 // a second part takes registers, too
+		g.stagedBlocks = min(t.stagedBlocks, ceilDiv(width, g.threads*g.vecsPerThread*g.vec)-1)
+		if staged := g.stagedBlocks * g.threads * t.bytesPerThread / 2; staged > 47<<10 {
+			g.memory = staged + 2<<10 // and two reductions
+		}
+	}
 	g.groupsPerCore = t.coreThreads / g.threads
 	if t.deviceThreads > 0 {
-		g.groups = min(max(rows, 1), t.deviceThreads/g.threads)
+		g.groups = t.deviceThreads / g.threads
+		if g.groupsPerCore > 0 { // the device runs all groups at once
+			g.groups = t.deviceThreads / t.coreThreads * g.groupsPerCore
+		}
+		g.groups = min(max(rows, 1), g.groups)
 		return g
 	}
 	g.groups = min(max(rows, 1), customkernels.MaxThreadgroupsYZ)

@@ -188,45 +188,64 @@ func crossEntropyLosses(
 	on target, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) []*mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	tuning := lossTuning[on.backend].forward
-	if cotangent != nil {
-		tuning = lossTuning[on.backend].fwdBwd
-	}
-	launch := lossLaunch(on, tuning, logits, classes, cfg)
 	if cotangent == nil {
+		g := lossGeometryFor(on.backend, lossTuning[on.backend].forward, logits.DType(), rows, width, false)
+		launch := lossLaunch(g, logits, classes, cfg)
 		sizes := uint32Args(rows, width, slice.first, slice.total)
 		args := slices.Concat([]*mlxc.Array{logits, classes}, sizes, cfg.options())
 		return on.launch(crossEntropyKernels.kernel("cross_entropy_forward"), launch, args...)
 	}
+	launch := gradientLossLaunch(on, logits, classes, false, cfg)
 	launch.Outputs = append(launch.Outputs, mlxc.Output{Shape: logits.Shape(), DType: logits.DType()})
 	args := slices.Concat([]*mlxc.Array{logits, classes, cotangent}, uint32Args(rows, width), cfg.options())
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_fwd_bwd"), launch, args...)
 }
 
 // lossLaunch returns the launch of a kernel that computes losses and states. It processes whole rows.
-func lossLaunch(
-	on target, tuning lossKernelTuning, logits, classes *mlxc.Array, cfg CrossEntropyConfig,
-) customkernels.Launch {
-	rows := classes.Dim(0)
-	g := lossGeometryFor(on.backend, tuning, logits.DType(), rows, logits.Dim(-1))
+func lossLaunch(g lossGeometry, logits, classes *mlxc.Array, cfg CrossEntropyConfig) customkernels.Launch {
+	smoothed := mlxc.TemplateArg{Name: "SMOOTHED", Value: cfg.LabelSmoothing > 0}
 	return customkernels.Launch{
-		Grid:             [3]int{g.groups * g.threads},
-		Threadgroup:      [3]int{g.threads},
-		MinGroupsPerCore: g.groupsPerCore,
-		Template:         newLossTemplate(g, logits, classes, cfg).args(),
-		Outputs:          lossOutputs(rows),
+		Grid:              [3]int{g.groups * g.threads},
+		Threadgroup:       [3]int{g.threads},
+		MinGroupsPerCore:  g.groupsPerCore,
+		ThreadgroupMemory: g.memory,
+		Template:          append(newLossTemplate(g, logits, classes, cfg).args(), smoothed),
+		Outputs:           lossOutputs(classes.Dim(0)),
 	}
 }
 
+// gradientLossLaunch returns the launch of a kernel that computes losses, states and the gradient. `split` says that
+// logits are the first of two parts.
+func gradientLossLaunch(
+	on target, logits, classes *mlxc.Array, split bool, cfg CrossEntropyConfig,
+) customkernels.Launch {
+	tuning := lossTuning[on.backend].fwdBwd
+	if !on.warpgroups {
+		tuning.stagedBlocks = 0 // other GPUs have less threadgroup memory
+	}
+	g := lossGeometryFor(on.backend, tuning, logits.DType(), classes.Dim(0), logits.Dim(-1), split)
+	launch := lossLaunch(g, logits, classes, cfg)
+	launch.Template = append(launch.Template,
+		mlxc.TemplateArg{Name: "THREADS", Value: g.threads},
+		mlxc.TemplateArg{Name: "STAGED_BLOCKS", Value: g.stagedBlocks})
+	return launch
+}
+
 // crossEntropyLossesInPlace returns the losses and states of rows of logits and replaces the logits by their gradient
-// for a cotangent of 1. Nodes that read the gradient must run after the results. If the slice lacks classes,
-// otherStates holds the states of these classes, which the results include.
+// for a cotangent of 1. Nodes that read the gradient must run after the results. `parts` are the logits, or the logits
+// of the first classes and those of the others.
 func crossEntropyLossesInPlace(
-	on target, logits, classes, otherStates *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+	on target, parts []*mlxc.Array, classes *mlxc.Array, cfg CrossEntropyConfig,
 ) []*mlxc.Array {
-	launch := lossLaunch(on, lossTuning[on.backend].fwdBwd, logits, classes, cfg)
-	sizes := uint32Args(classes.Dim(0), logits.Dim(-1), slice.first, slice.total)
-	args := slices.Concat([]*mlxc.Array{logits, classes, otherStates}, sizes, cfg.options(), []*mlxc.Array{logits})
+	first, rest, restWidth := parts[0], parts[0], 0
+	if len(parts) > 1 {
+		rest, restWidth = parts[1], parts[1].Dim(-1)
+	}
+	split := restWidth > 0
+	launch := gradientLossLaunch(on, first, classes, split, cfg)
+	launch.Template = append(launch.Template, mlxc.TemplateArg{Name: "SPLIT", Value: split})
+	sizes := uint32Args(classes.Dim(0), first.Dim(-1), restWidth)
+	args := slices.Concat([]*mlxc.Array{first, rest, classes}, sizes, cfg.options())
 	return on.launch(crossEntropyIntoKernels.kernel("cross_entropy_fwd_bwd_into"), launch, args...)
 }
 
@@ -272,7 +291,7 @@ func gradientLaunch(
 	on target, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) (customkernels.Launch, []*mlxc.Array) {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	g := lossGeometryFor(on.backend, lossTuning[on.backend].backward, logits.DType(), rows, width)
+	g := lossGeometryFor(on.backend, lossTuning[on.backend].backward, logits.DType(), rows, width, false)
 	sizes := uint32Args(rows, width, slice.first, slice.total)
 	launch := customkernels.Launch{
 		Grid:             [3]int{g.blocks * g.threads, g.groups},

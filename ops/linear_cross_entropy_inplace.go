@@ -84,32 +84,38 @@ func (l cudaLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array) {
 }
 
 // keptStates returns the losses and states of the first slice, and the states of all slices. If the losses are reduced,
-// it replaces the logits of the first slice by dlogits, for cotangents of 1, and its only states are those of all
-// classes.
+// it replaces the logits by dlogits, for cotangents of 1, and its only states are those of all classes.
 func (l cudaLoss) keptStates(kept []*mlxc.Array) (results, states []*mlxc.Array) {
-	others := mlxc.Zeros(mlxc.Float32, 1)
-	for i, s := range slices.Backward(l.classSlices()) {
-		logits, slice := l.logitsOf(kept[i], s), classSlice{s.begin, l.weight.Dim(0)}
-		if i == 0 && l.reduced() {
-			results = crossEntropyLossesInPlace(l.on, logits, l.classes, others, slice, l.cfg)
-			return results, results[1:]
-		}
-		results = crossEntropyLosses(l.on, logits, l.classes, nil, slice, l.cfg)
-		others = results[1]
-		states = append(states, others)
+	all := l.classSlices()
+	logits := make([]*mlxc.Array, len(all))
+	for i, s := range all {
+		logits[i] = l.logitsOf(kept[i], s)
+	}
+	if l.reduced() {
+		results = crossEntropyLossesInPlace(l.on, logits, l.classes, l.cfg)
+		return results, results[1:]
+	}
+	for i, s := range slices.Backward(all) {
+		results = crossEntropyLosses(l.on, logits[i], l.classes, nil, classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
+		states = append(states, results[1])
 	}
 	return results, states
 }
 
-// dlogits returns dlogits of slice i, the array that begins with them, and an array after whose node they are there.
+// dlogits returns dlogits of slice i, memory that products may overwrite when they have read dlogits, and an array after
+// whose node dlogits are there. dlogits begin the memory, unless another backward pass reads them there.
 func (l cudaLoss) dlogits(
-	i int, s weightSlice, kept []*mlxc.Array, states, cotangents *mlxc.Array,
+	i int, kept []*mlxc.Array, states, cotangents *mlxc.Array,
 ) (dlogits, memory, written *mlxc.Array) {
-	if i == 0 && l.reduced() {
-		return l.logitsOf(kept[i], s), kept[i], states
+	s := l.classSlices()[i]
+	if i == 0 && l.reduced() { // nothing overwrites them
+		return l.logitsOf(kept[i], s), nil, states
 	}
 	// All nodes of the forward pass that read the logits run before the states are complete.
 	logits, memory := l.products.Reuse(kept[i], states)
+	if l.reduced() {
+		return l.logitsOf(logits, s), memory, states
+	}
 	dlogits = l.logitsOf(memory, s)
 	written = crossEntropyGradientInto(l.on, dlogits, l.logitsOf(logits, s), l.classes, states, cotangents,
 		classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
@@ -130,7 +136,7 @@ func (l cudaLoss) gradients(
 	dtype, hidden := l.weight.DType(), scaled.hidden.Contiguous()
 	var last []*mlxc.Array // products of the previous slice
 	for i, s := range slices.Backward(l.classSlices()) {
-		dlogits, memory, written := l.dlogits(i, s, kept, states, scaled.cotangents)
+		dlogits, memory, written := l.dlogits(i, kept, states, scaled.cotangents)
 		p := products.Product[*mlxc.Array]{A: dlogits, Workspace: l.workspace, After: append(last, written)}
 		last = nil
 		if l.needsGrad[0] {

@@ -150,6 +150,7 @@ var headerTrials = map[string][]string{
 	"rows.h":           rowFiles,
 	"vectors.h":        rowFiles,
 	"cross_entropy.h":  {"cross_entropy.metal"},
+	"logit_rows.h":     {"cross_entropy.metal"},
 	"soft_cap.h":       {"cross_entropy.metal"},
 	"tiles.h":          attentionFiles,
 	"tile_simdgroup.h": attentionFiles,

@@ -223,3 +223,27 @@ func TestSets(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestSets)
+
+// The cotangent of a loss is 1, or the loss scale for operands of 16 bits.
+func TestLossScale(t *testing.T) {
+	c := Case{Case: compare.Case{
+		Inputs:  []compare.Input{{Name: "x", Shape: []int{2}}},
+		Outputs: []compare.Output{{Name: "loss", DType: mlxc.Float32}},
+	}}
+	for _, scale := range []float64{0, 1 << 15} {
+		c.LossScale = scale
+		for _, dtype := range []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16} {
+			sets, err := makeSets("op", c, dtype)
+			require.NoError(t, err)
+			got, err := mlxc.Item[float32](sets[0].cotangents[0])
+			require.NoError(t, err)
+			if dtype == mlxc.Float32 || scale == 0 {
+				require.EqualValues(t, 1, got)
+			} else {
+				require.EqualValues(t, scale, got)
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestLossScale)

@@ -30,6 +30,8 @@ type Case struct {
 	FLOPs map[report.Pass]float64
 	// Deviations has the standard deviation of random inputs, by name; 1 if a name is missing.
 	Deviations map[string]float64
+	// LossScale is the cotangent of scalar outputs if the inputs have 16 bits; 1 if it is 0.
+	LossScale float64
 	// Dense is set if MLX's gradient is a view, which takes no time until it is read. The timed work then includes a
 	// contiguous copy.
 	Dense bool

@@ -42,11 +42,19 @@ func makeSets(op string, c Case, dtype mlxc.DType) ([]operands, error) {
 		stored := out.StoredDType(dtype)
 		cotangent := normal(1, stored, out.Shape)
 		if len(out.Shape) == 0 {
-			cotangent = mlxc.Scalar[float32](1).AsType(stored) // as for a loss in training
+			cotangent = mlxc.Scalar(c.scalarCotangent(dtype)).AsType(stored)
 		}
 		data.cotangents = append(data.cotangents, cotangent)
 	}
 	return manySets(data)
+}
+
+// scalarCotangent returns the cotangent of scalar outputs, which are losses.
+func (c Case) scalarCotangent(dtype mlxc.DType) float32 {
+	if c.LossScale == 0 || dtype.Size() != 2 {
+		return 1
+	}
+	return float32(c.LossScale)
 }
 
 const (

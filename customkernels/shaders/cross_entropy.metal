@@ -40,6 +40,11 @@
 //   VECS_PER_THREAD  vectors that a thread holds of a block           multiple of VECS_PER_STEP
 //   VECS_PER_STEP    vectors for which m and l are updated at once    at least 1
 //   INTERLEAVE       neighboring threads that alternate in a block    at least 1
+//   SMOOTHED         the label smoothing is not 0
+//   THREADS          threads of a full threadgroup, for the memory
+//                    of STAGED_BLOCKS
+//   STAGED_BLOCKS    most blocks in threadgroup memory; see           0 unless HELD_T is T
+//                    logit_rows.h
 //
 // In cross_entropy_backward, groups along x share the blocks of a row and groups along y share the rows. A GPU starts
 // groups in the order of x, so it accesses the blocks of a row in the order of memory. The rows are processed from last
@@ -49,10 +54,11 @@
 // Storage is T; products and sums are in float. The order of every sum depends only on the launch geometry, so results
 // have the same bits in every run.
 //
-// Device traffic, in elements of T: forward rows·V; backward 2·rows·V. cross_entropy_fwd_bwd moves 2·rows·V and reads
-// all blocks but the last of each thread again. Each of these kernels also reads one target logit per row.
+// Device traffic, in elements of T: forward rows·V; backward 2·rows·V. cross_entropy_fwd_bwd moves 2·rows·V. It reads
+// the blocks of each thread again, but the staged ones and the last. Each of these kernels also reads one target logit
+// per row.
 
-#include "cross_entropy.h"
+#include "logit_rows.h"
 
 // Computes the loss and the state of every row.
 template <
@@ -63,7 +69,8 @@ template <
     int VECS_PER_THREAD,
     int VECS_PER_STEP,
     int INTERLEAVE,
-    bool CAPPED>
+    bool CAPPED,
+    bool SMOOTHED>
 [[kernel]] void cross_entropy_forward(
     device const T* logits [[buffer(0)]],
     device const INDEX_T* targets [[buffer(1)]],
@@ -83,7 +90,7 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
+  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED, SMOOTHED> Block;
   const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
@@ -98,7 +105,8 @@ template <
     const int target = class_of(read_once(targets, row, lane));
     RowSums sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
     if (target >= 0) {
-      sums = block.row_sums(x, columns, is_aligned, options);
+      sums = no_sums();
+      block.add_blocks(sums, x, columns, false, is_aligned, options);
       sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
@@ -116,7 +124,10 @@ template <
     int VECS_PER_THREAD,
     int VECS_PER_STEP,
     int INTERLEAVE,
-    bool CAPPED>
+    bool CAPPED,
+    bool SMOOTHED,
+    int THREADS,
+    int STAGED_BLOCKS>
 [[kernel]] void cross_entropy_fwd_bwd(
     device const T* logits [[buffer(0)]],
     device const INDEX_T* targets [[buffer(1)]],
@@ -136,34 +147,34 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
+  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED, SMOOTHED> Block;
+  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_STEP, VECS_PER_STEP, INTERLEAVE, CAPPED, SMOOTHED> Step;
+  typedef Vec<uint, (VEC * sizeof(HELD_T) + 3) / 4> Words;
   const LossOptions options = LossOptions{width, 0, width, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
-  const bool is_aligned = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(dlogits, options.width);
-  const size_t stride = size_t(threads) * (VECS_PER_THREAD * VEC);
-  const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
+  threadgroup Words staged[STAGED_BLOCKS > 0 ? STAGED_BLOCKS * VECS_PER_THREAD * THREADS : 1];
+  const auto all = logit_rows<true, Block, Step, VEC, VECS_PER_THREAD, VECS_PER_STEP>(
+      logits, dlogits, options, staged, STAGED_BLOCKS, thread_index, threads);
   Block block;
 
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  all.stage(own_rows.first, own_rows.end);
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
-    device const T* x = logits + size_t(row) * options.width;
-    device T* dx = dlogits + size_t(row) * options.width;
+    const uint next = row + own_rows.step;
     const int target = class_of(read_once(targets, row, lane));
     RowSums sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
     if (target >= 0) {
-      sums = block.row_sums(x, columns, is_aligned, options);
+      sums = no_sums();
+      all.begin_row(row, block);
+      all.add_to(sums, row, block);
       sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
-      write_row(target_score<CAPPED>(x, target, options), target, sums, losses, states, row, options);
-    }
-    if (target < 0) {
-      Block::write_zeros(dx, columns, is_aligned, options.width);
-      continue;
+      write_row(target_score<CAPPED>(all.x_row(row), target, options), target, sums, losses, states, row, options);
     }
     const RowGradient gradient = row_gradient(cotangent, sums.maximum, sums.exp_sum, target, options);
-    block.write_gradients_backward(gradient, x, dx, own_rows.step * long(options.width), columns, is_aligned, options);
+    all.write_gradient(row, target < 0, gradient, next, own_rows.end, block);
   }
 }
 
@@ -185,7 +196,7 @@ template <typename INDEX_T>
   const LossOptions options = LossOptions{classes, 0, classes, smoothing, z_loss, 0};
   for (size_t row = thread_index; row < rows; row += threads) {
     const int target = class_of(targets[row]);
-    RowSums sums = RowSums{-MAXFLOAT, 0, 0};
+    RowSums sums = no_sums();
     float target_score = 0;
     for (uint i = 0; i < slice_count; i++) {
       add_state(slice_states + (size_t(i) * rows + row) * STATE_SIZE, sums, target_score);
@@ -222,7 +233,7 @@ template <
     uint thread_index [[thread_index_in_threadgroup]],
     uint2 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
+  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED, false> Block;
   const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
   const size_t block_size = size_t(threads.x) * (VECS_PER_THREAD * VEC);
   const size_t first = group.x * block_size + Block::first_column(thread_index);

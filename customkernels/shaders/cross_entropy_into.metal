@@ -1,14 +1,15 @@
 // Cross-entropy kernels whose gradient takes the place of the logits: cross_entropy_fwd_bwd and cross_entropy_backward
 // of cross_entropy.metal, which has the formulas and the parameters of the launch.
 //
-// MLX's custom kernels cannot write to memory that exists, so `destination` is an input. Nodes that read it depend on
-// an output. It may be the memory of logits: a thread reads the logits of a block before it writes there, and one
-// thread reads the target's logit before all threads of the group synchronize.
+// MLX's custom kernels cannot write to memory that exists, so the kernels write to inputs. Nodes that read the gradient
+// depend on an output. In cross_entropy_backward_into, `destination` may be the memory of logits: a thread reads the
+// logits of a block before it writes there, and one thread reads the target's logit before all threads of the group
+// synchronize.
 
-#include "cross_entropy.h"
+#include "logit_rows.h"
 
-// Computes the loss, the state and dx of every row, for a cotangent of 1, and writes dx to `destination`. If `width` is
-// less than `classes`, other_states holds the states of the other classes, and the results include these.
+// Computes the loss, the state and dx of every row, for a cotangent of 1, and replaces the logits by dx. If SPLIT,
+// `rest` has the logits of the last rest_width classes.
 template <
     typename T,
     typename INDEX_T,
@@ -17,21 +18,23 @@ template <
     int VECS_PER_THREAD,
     int VECS_PER_STEP,
     int INTERLEAVE,
-    bool CAPPED>
+    bool CAPPED,
+    bool SMOOTHED,
+    int THREADS,
+    int STAGED_BLOCKS,
+    bool SPLIT>
 [[kernel]] void cross_entropy_fwd_bwd_into(
     device const T* logits [[buffer(0)]],
-    device const INDEX_T* targets [[buffer(1)]],
-    device const float* other_states [[buffer(2)]],
+    device const T* rest [[buffer(1)]],
+    device const INDEX_T* targets [[buffer(2)]],
     constant uint& rows [[buffer(3)]],
     constant uint& width [[buffer(4)]],
-    constant uint& first_class [[buffer(5)]],
-    constant uint& classes [[buffer(6)]],
-    constant float& smoothing [[buffer(7)]],
-    constant float& z_loss [[buffer(8)]],
-    constant float& soft_cap [[buffer(9)]],
-    device const T* destination [[buffer(10)]],
-    device float* losses [[buffer(11)]],
-    device float* states [[buffer(12)]],
+    constant uint& rest_width [[buffer(5)]],
+    constant float& smoothing [[buffer(6)]],
+    constant float& z_loss [[buffer(7)]],
+    constant float& soft_cap [[buffer(8)]],
+    device float* losses [[buffer(9)]],
+    device float* states [[buffer(10)]],
     uint group [[threadgroup_position_in_grid]],
     uint groups [[threadgroups_per_grid]],
     uint thread_index [[thread_position_in_threadgroup]],
@@ -39,38 +42,48 @@ template <
     uint lane [[thread_index_in_simdgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
-  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
-  const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
+  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED, SMOOTHED> Block;
+  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_STEP, VECS_PER_STEP, INTERLEAVE, CAPPED, SMOOTHED> Step;
+  typedef Vec<uint, (VEC * sizeof(HELD_T) + 3) / 4> Words;
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
-  const bool is_aligned = vec_aligned<VEC>(logits, options.width) && vec_aligned<VEC>(destination, options.width);
-  const size_t stride = size_t(threads) * (VECS_PER_THREAD * VEC);
-  const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
+  threadgroup Words staged[STAGED_BLOCKS > 0 ? STAGED_BLOCKS * VECS_PER_THREAD * THREADS : 1];
+  const LossOptions options = LossOptions{width, 0, width + rest_width, smoothing, z_loss, soft_cap};
+  const LossOptions rest_options = LossOptions{rest_width, width, width + rest_width, smoothing, z_loss, soft_cap};
+  const auto first = logit_rows<true, Block, Step, VEC, VECS_PER_THREAD, VECS_PER_STEP>(
+      logits, (device T*)logits, options, staged, STAGED_BLOCKS, thread_index, threads);
+  const auto others = logit_rows<SPLIT, Step, Step, VEC, VECS_PER_STEP, VECS_PER_STEP>(
+      rest, (device T*)rest, rest_options, staged, 0, thread_index, threads);
   Block block;
+  Step rest_block;
 
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
+  first.stage(own_rows.first, own_rows.end);
+  INDEX_T next_target = targets[min(own_rows.first, rows - 1)];
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
-    device const T* x = logits + size_t(row) * options.width;
-    device T* dx = (device T*)destination + size_t(row) * options.width;
-    const int target = class_of(read_once(targets, row, lane));
-    float score = thread_index == 0 ? target_score<CAPPED>(x, target, options) : 0;
-    if (target < 0) {
-      Block::write_zeros(dx, columns, is_aligned, options.width);
-      if (thread_index == 0) {
-        write_row(score, target, RowSums{0, 1, 0}, losses, states, row, options);
-      }
-      continue;
+    const uint next = row + own_rows.step;
+    const int target = class_of(next_target);
+    next_target = targets[min(next, rows - 1)];
+    T target_logit = 0;
+    if (thread_index == 0 && uint(target) < options.classes) {
+      target_logit = uint(target) < width ? first.x_row(row)[target] : others.x_row(row)[target - width];
     }
-    RowSums sums = block.row_sums(x, columns, is_aligned, options);
-    sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
-    if (options.width < options.classes) {
-      add_state(other_states + size_t(row) * STATE_SIZE, sums, score);
+    RowSums sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
+    if (target >= 0) {
+      first.begin_row(row, block);
+      others.begin_row(row, rest_block);
+      sums = no_sums();
+      first.add_to(sums, row, block);
+      others.add_to(sums, row, rest_block);
+      sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
     }
     if (thread_index == 0) {
+      const float score = uint(target) < options.classes ? capped<CAPPED>(float(target_logit), options) : 0;
       write_row(score, target, sums, losses, states, row, options);
     }
     const RowGradient gradient = row_gradient(1, sums.maximum, sums.exp_sum, target, options);
-    block.write_gradients_backward(gradient, x, dx, own_rows.step * long(options.width), columns, is_aligned, options);
+    first.write_gradient(row, target < 0, gradient, next, own_rows.end, block);
+    others.write_gradient(row, target < 0, gradient, next, own_rows.end, rest_block);
   }
 }
 
@@ -103,7 +116,7 @@ template <
     uint thread_index [[thread_index_in_threadgroup]],
     uint2 threads [[threads_per_threadgroup]],
     uint lane [[thread_index_in_simdgroup]]) {
-  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED> Block;
+  typedef LogitBlock<T, HELD_T, VEC, VECS_PER_THREAD, VECS_PER_STEP, INTERLEAVE, CAPPED, false> Block;
   const LossOptions options = LossOptions{width, first_class, classes, smoothing, z_loss, soft_cap};
   const size_t block_size = size_t(threads.x) * (VECS_PER_THREAD * VEC);
   const size_t first = group.x * block_size + Block::first_column(thread_index);

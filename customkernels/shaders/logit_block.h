@@ -36,6 +36,11 @@ struct RowSums {
   float score_sum;  // Σ s, or 0 without label smoothing
 };
 
+// Returns the sums over no columns. The maximum is finite because −∞ − (−∞) is NaN.
+inline RowSums no_sums() {
+  return RowSums{-MAXFLOAT, 0, 0};
+}
+
 // The terms of a row's gradient that are the same for all of its columns:
 // ds_j = prob_scale·exp(s_j − m) − smoothing_term, with target_term instead of smoothing_term at the target.
 struct RowGradient {
@@ -85,9 +90,18 @@ inline float logit_gradient(float x, RowGradient row, float subtracted, LossOpti
   return fma(exp_below<T>(s, row.maximum), row.prob_scale, -subtracted) * cap_slope<CAPPED>(x, options);
 }
 
-// A thread's logits of one block. HELD_T, the type in registers, is T or float. In all functions `left` is the number
-// of columns from this thread's first column in the block to the end of the row.
-template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, int VECS_PER_STEP, int INTERLEAVE, bool CAPPED>
+// A thread's logits of one block. HELD_T, the type in registers, is T or float. With SMOOTHED, the sums over a row
+// include that of the scores. In all functions `left` is the number of columns from this thread's first column in the
+// block to the end of the row.
+template <
+    typename T,
+    typename HELD_T,
+    int VEC,
+    int VECS_PER_THREAD,
+    int VECS_PER_STEP,
+    int INTERLEAVE,
+    bool CAPPED,
+    bool SMOOTHED>
 struct LogitBlock {
   static constexpr constant int VEC_STRIDE = INTERLEAVE * VEC;
 
@@ -149,7 +163,7 @@ struct LogitBlock {
     return Pairwise<VEC>::maximum(maxima);
   }
 
-  // Adds vector v to VEC sums of exp(s − maximum) and, with label smoothing, of s.
+  // Adds vector v to VEC sums of exp(s − maximum) and, with SMOOTHED, of s.
   void add_vec(
       int v, float maximum, uint left, LossOptions options, thread float* exp_sums, thread float* score_sums) const {
     float scores[VEC];
@@ -157,7 +171,7 @@ struct LogitBlock {
       scores[k] = score(v, k, left, options);
       exp_sums[k] += exp_below<T>(scores[k], maximum);
     }
-    for (int k = 0; options.smoothing > 0 && k < VEC; k++) {
+    for (int k = 0; SMOOTHED && k < VEC; k++) {
       score_sums[k] += uint(v * VEC_STRIDE + k) < left ? scores[k] : 0.0f;
     }
   }
@@ -176,19 +190,27 @@ struct LogitBlock {
       sums.exp_sum = fma(sums.exp_sum, exp_below<T>(sums.maximum, maximum), Pairwise<VEC>::sum(exp_sums));
       sums.maximum = maximum;
     }
-    sums.score_sum += Pairwise<VEC>::sum(score_sums);
+    if (SMOOTHED) {
+      sums.score_sum += Pairwise<VEC>::sum(score_sums);
+    }
   }
 
-  // Returns the sums over the columns of the thread. The block holds the thread's last block of the row afterwards.
-  RowSums row_sums(device const T* row, BlockColumns columns, bool is_aligned, LossOptions options) {
-    // The maximum starts at a finite number because −∞ − (−∞) is NaN.
-    RowSums sums = RowSums{-MAXFLOAT, 0, 0};
+  // Adds the thread's blocks of a row to the sums. If is_loaded, registers hold the first block already. The last block
+  // remains there.
+  void add_blocks(
+      thread RowSums& sums,
+      device const T* row,
+      BlockColumns columns,
+      bool is_loaded,
+      bool is_aligned,
+      LossOptions options) {
     for (size_t begin = columns.first; begin < options.width; begin += columns.stride) {
       const uint left = options.width - begin;
-      load(row + begin, left, is_aligned);
+      if (begin != columns.first || !is_loaded) {
+        load(row + begin, left, is_aligned);
+      }
       add_to(sums, row + begin + min(columns.stride, size_t(left)), left, options);
     }
-    return sums;
   }
 
   // Writes dx at vector v, which begins at `column`. Prefetches the vector that is `next` columns away.

@@ -48,10 +48,7 @@ inline float threadgroup_max(float value, threadgroup float* scratch, uint lane,
     scratch[simdgroup] = value;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint g = 0; g < simdgroups; g++) {
-    value = max(value, scratch[g]);
-  }
-  return value;
+  return simd_max(lane < simdgroups ? scratch[lane] : value);
 }
 
 // Adds the values of lanes with the same index in all simdgroups, pair by pair. Afterwards simdgroup 0 has the sums.

@@ -211,6 +211,24 @@ inline void load_vec_held(
   }
 }
 
+// Copies of a thread's vectors of an aligned row to threadgroup memory. An executor that defines MLXG_COPIES_AHEAD
+// copies asynchronously, so the thread must not use the memory before wait_for_copies_ahead.
+#ifdef MLXG_COPIES_AHEAD
+template <typename WORDS, typename T>
+inline void copy_vec_ahead(threadgroup WORDS* to, device const T* from) {
+  mlxg::copy_ahead<sizeof(WORDS)>(mlxg::shared_address(to), from, true);
+}
+inline void wait_for_copies_ahead() {
+  mlxg::wait_for_own_copies();
+}
+#else
+template <typename WORDS, typename T>
+inline void copy_vec_ahead(threadgroup WORDS* to, device const T* from) {
+  *to = *reinterpret_cast<device const WORDS*>(from);
+}
+inline void wait_for_copies_ahead() {}
+#endif
+
 // Pairwise reduces N values, a power of two, in pairs of values k and k + N/2.
 template <int N>
 struct Pairwise {

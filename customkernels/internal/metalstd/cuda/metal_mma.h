@@ -57,6 +57,9 @@ MLXG_INLINE void multiply_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// Shaders copy to threadgroup memory with copy_ahead.
+#define MLXG_COPIES_AHEAD 1
+
 // A shared_place is an address in shared memory.
 using shared_place = unsigned;
 MLXG_INLINE shared_place shared_address(const void* p) {
@@ -150,9 +153,14 @@ MLXG_INLINE void copy_ahead(shared_place at, const void* from, bool there) {
   }
 }
 
+// wait_for_own_copies blocks until the copies of this thread have arrived.
+MLXG_INLINE void wait_for_own_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 // wait_for_copies blocks until the copies of all threads of the threadgroup have arrived.
 MLXG_INLINE void wait_for_copies() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  wait_for_own_copies();
   __syncthreads();
 }
 
