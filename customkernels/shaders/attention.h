@@ -276,6 +276,13 @@ struct AttentionBlock {
     return PAIRED || is_seen;
   }
 
+  // begin_tile declares the elements of a tile at `column` whose keys are beyond the band, so that products omit them.
+  void begin_tile(thread Scores& tile, int column) const {
+    if (!TRANSPOSED) {
+      begin_diagonal(tile, max(column - first - band.high, -BLOCK_N));
+    }
+  }
+
   // next_head continues the iteration with the queries of the next head that shares the keys.
   void next_head() {
     column_head++;

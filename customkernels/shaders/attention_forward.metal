@@ -52,7 +52,7 @@ struct OnlineSoftmax {
     bool is_one = true;
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
       sum[i] = sum[i] * rescale[i] + sums[i];
-      is_one = is_one && rescale[i] == 1;
+      is_one = is_one & (rescale[i] == 1);
     }
     return is_one;
   }
@@ -117,6 +117,7 @@ template <
     }
     Scores s;
     float rescale[Scores::LANE_ROWS];
+    block.begin_tile(s, key);
     multiply_transposed(s, queries, block.heads, block.lane);
     block.template complete<0, true>(s, partial_memory);
     if (is_scaled) {

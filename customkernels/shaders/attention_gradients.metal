@@ -24,7 +24,7 @@
 
 #include "attention.h"
 
-// store_tiles stores p, do·v and, if CAPPED, q·k, and turns p into p·(do·v).
+// store_tiles stores p, do·v and, if CAPPED, q·k.
 template <bool CAPPED, typename SCORES>
 inline void store_tiles(thread SCORES& p, thread SCORES& d_ps, thread SCORES& products, device float* tiles) {
   typedef ElementOrder<SCORES> Order;
@@ -37,7 +37,6 @@ inline void store_tiles(thread SCORES& p, thread SCORES& d_ps, thread SCORES& pr
       if (CAPPED) {
         tiles[2 * TILE + at] = products.get(i, j);
       }
-      p.set(i, j, p.get(i, j) * d_ps.get(i, j));
     }
   }
 }
@@ -53,13 +52,15 @@ inline void add_delta(thread BLOCK& block, thread OPERAND& queries, thread VALUE
     }
     Scores p, d_ps, products;
     float sums[Scores::LANE_ROWS];
+    block.begin_tile(p, key);
+    block.begin_tile(d_ps, key);
     multiply_transposed(p, queries, block.heads, 0);
     multiply_transposed(d_ps, d_os, block.values, 0);
     block.probabilities(p, products);
     block.hide(p, 0, key);
+    block.hide(d_ps, 0, key);
     store_tiles<CAPPED>(p, d_ps, products, tiles);
-    block.hide(p, 0, key);
-    row_sum(p, sums);
+    row_dot(p, d_ps, sums);
     for (int i = 0; i < Scores::LANE_ROWS; i++) {
       block.row_stats.delta[i] += sums[i];
     }
@@ -88,6 +89,19 @@ inline void load_tiles(
   }
 }
 
+// clear sets the rows of dk and dv from `cleared` to `end` to 0, and moves `cleared` to `end`. Rows become 0 shortly before
+// the first sum, so they are in a cache then.
+template <int HEAD_DIM, int VALUE_DIM>
+inline void clear(device float* dk, device float* dv, size_t end, thread size_t& cleared) {
+  for (size_t i = cleared * HEAD_DIM; i < end * HEAD_DIM; i++) {
+    dk[i] = 0;
+  }
+  for (size_t i = cleared * VALUE_DIM; i < end * VALUE_DIM; i++) {
+    dv[i] = 0;
+  }
+  cleared = max(cleared, end);
+}
+
 // add_terms is the last pass over the keys. It adds the terms of the queries to dq and to the rows of dk and dv. The
 // tiles come from the first pass if there is one.
 template <
@@ -108,7 +122,8 @@ inline void add_terms(
     device const float* tiles,
     thread typename BLOCK::HeadTile& dq_sum,
     device float* dk,
-    device float* dv) {
+    device float* dv,
+    thread size_t& cleared) {
   for (int key = block.first_column; key < block.end_column; key += BLOCK_N, tiles += PANEL_FLOATS) {
     if (!block.advance(key)) {
       continue;
@@ -116,6 +131,8 @@ inline void add_terms(
     const int keys = min(block.end_column - key, BLOCK_N);
     const size_t row = block.column_row + key;
     typename BLOCK::Scores p, ds, products;
+    block.begin_tile(p, key);
+    block.begin_tile(ds, key);
     if (PANEL_FLOATS > 0) {
       load_tiles<CAPPED>(block, tiles, p, ds, products);
     } else {
@@ -126,6 +143,7 @@ inline void add_terms(
       block.mask_gradients(ds, p);
     }
     uncap<CAPPED>(ds, products, block.scoring);
+    clear<HEAD_DIM, VALUE_DIM>(dk, dv, row + keys, cleared);
     add_scaled_product<VALUE_DIM>(dv + row * VALUE_DIM, keys, p, d_o_rows, 1);
     multiply_add(dq_sum, ds, block.heads, 0);
     add_scaled_product<HEAD_DIM>(dk + row * HEAD_DIM, keys, ds, query_rows, block.scoring.scale);
@@ -155,13 +173,6 @@ inline void copy_rows(device const T* from, int rows, threadgroup float* to) {
     to[i] = float(from[i]);
   }
   for (int i = elements; i < ROWS * COLUMNS; i++) {
-    to[i] = 0;
-  }
-}
-
-// fill_zero sets `count` floats to 0.
-inline void fill_zero(device float* to, size_t count) {
-  for (size_t i = 0; i < count; i++) {
     to[i] = 0;
   }
 }
@@ -196,6 +207,7 @@ inline void add_block(
     device T* dq,
     device float* dk,
     device float* dv,
+    thread size_t& cleared,
     device float* tiles) {
   typename BLOCK::HeadOperand queries;
   typename BLOCK::WideValues d_os;
@@ -217,7 +229,7 @@ inline void add_block(
   }
   block.walk(k, v, mask, nullptr, nullptr);
   add_terms<PANEL_FLOATS, CAPPED, BLOCK_N, HEAD_DIM, VALUE_DIM>(
-      block, queries, d_os, query_rows, d_o_rows, tiles, dq_sum, dk, dv);
+      block, queries, d_os, query_rows, d_o_rows, tiles, dq_sum, dk, dv, cleared);
   multiply(dq_sum, block.scoring.scale);
   store(dq_sum, dq + head_offset, HEAD_DIM, block.rows, 0);
   store_statistics(block, row_stats_out);
@@ -264,8 +276,7 @@ template <
   const size_t part_rows = group.x * groups.z * groups.y * keys;
   device float* const dk = dk_parts + part_rows * HEAD_DIM;
   device float* const dv = dv_parts + part_rows * VALUE_DIM;
-  fill_zero(dk + own_head * keys * HEAD_DIM, keys * HEAD_DIM);
-  fill_zero(dv + own_head * keys * VALUE_DIM, keys * VALUE_DIM);
+  size_t cleared = own_head * keys;
   const size_t panels = (sizes.keys + BLOCK_N - 1) / BLOCK_N;
   device float* const tiles = memory + (own_head * groups.x + group.x) * panels * PANEL_FLOATS;
   const uint shared = sizes.query_heads / sizes.key_heads;
@@ -280,6 +291,8 @@ template <
       continue;
     }
     add_block<PANEL_FLOATS, T, CAPPED, HAS_DLSE, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>(
-        block, q, k, v, mask, o, d_o, statistics, dlse, query_rows, d_o_rows, row_stats_out, dq, dk, dv, tiles);
+        block, q, k, v, mask, o, d_o, statistics, dlse, query_rows, d_o_rows, row_stats_out, dq, dk, dv, cleared,
+        tiles);
   }
+  clear<HEAD_DIM, VALUE_DIM>(dk, dv, (own_head + 1) * keys, cleared);
 }

@@ -2,15 +2,16 @@
 
 #define UNROLL_FULLY _Pragma("clang loop unroll(full)")
 
-// multiply_block computes the 8×8 elements of left · right from `row` and `column` on, as sums of `terms` terms in
-// their order. They stay in registers for all terms. Rows of the result are 16 floats apart.
+// multiply_block computes the 8×8 elements of left · right from `row` and `column` on, as sums of the terms from
+// `first` to `end` in their order. They stay in registers for all terms. Rows of the result are 16 floats apart.
 template <int ROWS, int INNER, int WIDTH>
 inline void multiply_block(
     thread const float (&left)[ROWS][INNER],
     int row,
     thread const float (&right)[INNER][WIDTH],
     int column,
-    int terms,
+    int first,
+    int end,
     thread float (*products)[16]) {
   float block[8][8];
   UNROLL_FULLY for (int i = 0; i < 8; i++) {
@@ -18,7 +19,7 @@ inline void multiply_block(
       block[i][j] = 0;
     }
   }
-  for (int k = 0; k < terms; k++) {
+  for (int k = first; k < end; k++) {
     UNROLL_FULLY for (int i = 0; i < 8; i++) {
       UNROLL_FULLY for (int j = 0; j < 8; j++) {
         block[i][j] = fma(left[row + i][k], right[k][column + j], block[i][j]);
@@ -51,7 +52,7 @@ inline void add_packed_product(
   float products[ROWS][16];
   for (int c = 0; c < WIDTH; c += 8) {
     for (int m = 0; m < rows; m += 8) {
-      multiply_block(left, m, right, c, terms, products + m);
+      multiply_block(left, m, right, c, 0, terms, products + m);
     }
     // This loop is separate for the same reason.
     for (int m = 0; m < rows; m++) {

@@ -5,6 +5,7 @@ template <int ROWS, int COLUMNS>
 struct Tile<BY_COLUMNS, ROWS, COLUMNS> {
   static constexpr constant int LANE_ROWS = ROWS, LANE_COLUMNS = COLUMNS;
   alignas(64) Tile<1, COLUMNS, ROWS> transpose;
+  int diagonal = -COLUMNS;  // see begin_diagonal
 
   static int row(int i, uint) { return i; }
   static int column(int j, uint) { return j; }
@@ -38,14 +39,23 @@ struct Operand<BY_COLUMNS, T, ROWS, COLUMNS> : Tile<BY_COLUMNS, ROWS, COLUMNS> {
   }
 };
 
+// begin_diagonal declares that row i of a tile is 0 behind column i − diagonal. Products omit most of these elements.
+template <int ROWS, int COLUMNS>
+inline void begin_diagonal(thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, int diagonal) {
+  tile.diagonal = diagonal;
+}
+
 // add_eight_rows adds left · right to eight rows of a product. Each element is the sum of its terms in their order,
-// which is then added.
+// which is then added. Row k of right is 0 before column k + diagonal.
 template <int INNER, int COLUMNS>
 inline void add_eight_rows(
-    thread float (*sum)[COLUMNS], thread const float (&left)[8][INNER], thread const float (&right)[INNER][COLUMNS]) {
+    thread float (*sum)[COLUMNS],
+    thread const float (&left)[8][INNER],
+    thread const float (&right)[INNER][COLUMNS],
+    int diagonal) {
   float products[COLUMNS][16];
   for (int c = 0; c < COLUMNS; c += 8) {
-    multiply_block(left, 0, right, c, INNER, products + c);
+    multiply_block(left, 0, right, c, 0, clamp(c / 32 * 32 + 32 - diagonal, 0, INNER), products + c);
   }
   // The loop is separate for the same reason as in add_packed_product.
   for (int c = 0; c < COLUMNS; c += 8) {
@@ -67,7 +77,7 @@ inline void multiply_transposed(
     uint) {
 #ifdef MLXG_THREAD_PRODUCTS
   mlxg::multiply_rows<COLUMNS, INNER>(
-      product.transpose.elements, right.current, right.current_rows, left.transpose.elements);
+      product.transpose.elements, right.current, right.current_rows, left.transpose.elements, product.diagonal);
 #else
   fill(product, 0);
   for (int c = 0; c < COLUMNS; c += 8) {
@@ -75,7 +85,7 @@ inline void multiply_transposed(
     for (int i = 0; i < 8; i++) {
       right.get_row(c + i, rows[i]);
     }
-    add_eight_rows(product.transpose.elements + c, rows, left.transpose.elements);
+    add_eight_rows(product.transpose.elements + c, rows, left.transpose.elements, -INNER);
   }
 #endif
 }
@@ -88,7 +98,7 @@ inline void multiply_add(
     uint) {
 #ifdef MLXG_THREAD_PRODUCTS
   mlxg::add_transposed_rows<COLUMNS, INNER>(
-      sum.transpose.elements, right.current, right.current_rows, left.transpose.elements);
+      sum.transpose.elements, right.current, right.current_rows, left.transpose.elements, left.diagonal);
 #else
   for (int c = 0; c < COLUMNS; c += 8) {
     float columns[8][INNER];
@@ -98,7 +108,7 @@ inline void multiply_add(
         columns[i][k] = k < right.current_rows ? float(row[i]) : 0.0f;
       }
     }
-    add_eight_rows(sum.transpose.elements + c, columns, left.transpose.elements);
+    add_eight_rows(sum.transpose.elements + c, columns, left.transpose.elements, left.diagonal);
   }
 #endif
 }
@@ -113,7 +123,7 @@ inline void add_scaled_product(
     threadgroup const float* right,
     float scale) {
 #ifdef MLXG_THREAD_PRODUCTS
-  mlxg::add_scaled_product<0, INNER, COLUMNS>(to, rows, tile.transpose.elements, right, scale);
+  mlxg::add_scaled_product<0, INNER, COLUMNS>(to, rows, tile.transpose.elements, right, scale, tile.diagonal);
 #else
   for (int c = 0; c < COLUMNS; c += 8) {
     float packed[INNER][8];
@@ -124,7 +134,7 @@ inline void add_scaled_product(
     }
     for (int m = 0; m < rows; m += 8) {
       float products[8][16];
-      multiply_block(tile.transpose.elements, m, packed, 0, INNER, products);
+      multiply_block(tile.transpose.elements, m, packed, 0, clamp(tile.diagonal + m, 0, INNER), INNER, products);
       for (int i = 0; i < 8 && m + i < rows; i++) {
         for (int j = 0; j < 8; j++) {
           to[size_t(m + i) * COLUMNS + c + j] += scale * products[i][j];
@@ -160,25 +170,51 @@ inline void row_max(thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, thread float* 
   }
 }
 
-// row_sum adds the columns in the order of the row_sum of a tile that is stored by rows.
-template <int ROWS, int COLUMNS>
-inline void row_sum(thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, thread float* sums) {
-  float parts[8][ROWS] = {};
-  for (int j = 0; j < COLUMNS; j++) {
-    for (int i = 0; i < ROWS; i++) {
-      parts[j % 8][i] += tile.transpose.elements[j][i];
-    }
-  }
-  for (int n = 4; n > 0; n /= 2) {
-    for (int k = 0; k < n; k++) {
-      for (int i = 0; i < ROWS; i++) {
-        parts[k][i] += parts[k + n][i];
+// sum_terms adds terms.get(i, j) over the columns j, in the order of the row_sum of a tile that is stored by rows.
+template <int ROWS, int COLUMNS, typename TERMS>
+inline void sum_terms(thread TERMS& terms, thread float* sums) {
+  constexpr int WIDTH = ROWS < 16 ? ROWS : 16;
+  for (int first = 0; first < ROWS; first += WIDTH) {
+    float parts[8][WIDTH] = {};
+    for (int j = 0; j < COLUMNS; j += 8) {
+      for (int k = 0; k < 8; k++) {
+        for (int i = 0; i < WIDTH; i++) {
+          parts[k][i] += terms.get(first + i, j + k);
+        }
       }
     }
+    for (int n = 4; n > 0; n /= 2) {
+      for (int k = 0; k < n; k++) {
+        for (int i = 0; i < WIDTH; i++) {
+          parts[k][i] += parts[k + n][i];
+        }
+      }
+    }
+    for (int i = 0; i < WIDTH; i++) {
+      sums[first + i] = parts[0][i];
+    }
   }
-  for (int i = 0; i < ROWS; i++) {
-    sums[i] = parts[0][i];
-  }
+}
+
+template <int ROWS, int COLUMNS>
+inline void row_sum(thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, thread float* sums) {
+  sum_terms<ROWS, COLUMNS>(tile, sums);
+}
+
+// ProductTerms are the products of the elements of two tiles.
+template <int ROWS, int COLUMNS>
+struct ProductTerms {
+  thread Tile<BY_COLUMNS, ROWS, COLUMNS>&a, &b;
+
+  float get(int i, int j) { return a.get(i, j) * b.get(i, j); }
+};
+
+// row_dot sums the products of the elements of two tiles along rows.
+template <int ROWS, int COLUMNS>
+inline void row_dot(
+    thread Tile<BY_COLUMNS, ROWS, COLUMNS>& a, thread Tile<BY_COLUMNS, ROWS, COLUMNS>& b, thread float* sums) {
+  ProductTerms<ROWS, COLUMNS> products = {a, b};
+  sum_terms<ROWS, COLUMNS>(products, sums);
 }
 
 template <int ROWS, int COLUMNS>

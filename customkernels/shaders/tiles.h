@@ -117,6 +117,10 @@ struct WideOperand : Operand<LANES, T, ROWS, COLUMNS> {
   }
 };
 
+// begin_diagonal declares that row i of a tile is 0 behind column i − diagonal. Only tiles stored by columns use it.
+template <typename TILE>
+inline void begin_diagonal(thread TILE&, int) {}
+
 // fill sets all elements.
 template <int LANES, int ROWS, int COLUMNS>
 inline void fill(thread Tile<LANES, ROWS, COLUMNS>& tile, float value) {

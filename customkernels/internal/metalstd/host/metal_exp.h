@@ -29,14 +29,14 @@ constexpr float log10_2_high = 0x1.344p-2f, log10_2_low = 0x1.3509f8p-18f;
 
 // Adding this to a float below 2^22 leaves the nearest integer in the last bits.
 constexpr float to_integer = 0x1.8p23f;
-MLXG_INLINE int integer_in(float sum) {
-  return __builtin_bit_cast(int, sum) - __builtin_bit_cast(int, to_integer);
-}
+// The same for the integer plus 254, twice the bias of exponents.
+constexpr float to_biased = to_integer + 254;
 
-// Returns v·2^n for v in [1/2, 2] and |n| < 250. The first of two multiplications is exact.
-MLXG_INLINE float times_power_of_2(float v, int n) {
-  const int half = n >> 1;
-  return v * __builtin_bit_cast(float, (half + 127) << 23) * __builtin_bit_cast(float, (n - half + 127) << 23);
+// Returns v·2^n for v in [1/2, 2], |n| < 250 and the sum n + to_biased. The first of two multiplications is exact. The
+// last nine bits of the sum are n + 254, so a shift turns each half of them into a power of 2.
+MLXG_INLINE float times_power_of_2(float v, float sum) {
+  const unsigned bits = __builtin_bit_cast(unsigned, sum), half = bits >> 1;
+  return v * __builtin_bit_cast(float, half << 23) * __builtin_bit_cast(float, (bits - half) << 23);
 }
 
 // Returns `exponential` if x is in [low, high] or NaN, 0 if x is below, and infinity if it is above. Functions do not
@@ -60,16 +60,16 @@ MLXG_INLINE float exp_near_0(float r) {
 
 // Returns e^x = 2^n·e^r with r = x − n·log 2.
 MLXG_INLINE float exp1(float x) {
-  const float sum = multiply_add(x, M_LOG2E_F, to_integer);
-  const float n = sum - to_integer;
+  const float sum = multiply_add(x, M_LOG2E_F, to_biased);
+  const float n = sum - to_biased;
   const float r = multiply_add(n, -ln2_low, multiply_add(n, -ln2_high, x));
-  return exp_or_limit(-104.0f, x, 89.0f, times_power_of_2(exp_near_0(r), integer_in(sum)));
+  return exp_or_limit(-104.0f, x, 89.0f, times_power_of_2(exp_near_0(r), sum));
 }
 
 MLXG_INLINE float exp2_1(float x) {
-  const float sum = x + to_integer;
-  const float r = x - (sum - to_integer);
-  return exp_or_limit(-151.0f, x, 129.0f, times_power_of_2(exp_near_0(r * M_LN2_F), integer_in(sum)));
+  const float sum = x + to_biased;
+  const float r = x - (sum - to_biased);
+  return exp_or_limit(-151.0f, x, 129.0f, times_power_of_2(exp_near_0(r * M_LN2_F), sum));
 }
 
 // Returns v·2^n for x in [low, high], where the result is normal and n is the integer in `sum`. It returns 0 if x is
@@ -95,10 +95,10 @@ MLXG_INLINE float fast_exp2_1(float x) {
 }
 
 MLXG_INLINE float exp10_1(float x) {
-  const float sum = multiply_add(x, 0x1.a934f0p+1f, to_integer);  // 1/log10(2)
-  const float n = sum - to_integer;
+  const float sum = multiply_add(x, 0x1.a934f0p+1f, to_biased);  // 1/log10(2)
+  const float n = sum - to_biased;
   const float r = multiply_add(n, -log10_2_low, multiply_add(n, -log10_2_high, x));
-  return exp_or_limit(-46.0f, x, 39.0f, times_power_of_2(exp_near_0(r * M_LN10_F), integer_in(sum)));
+  return exp_or_limit(-46.0f, x, 39.0f, times_power_of_2(exp_near_0(r * M_LN10_F), sum));
 }
 
 // Returns the exponent and f of x = 2^exponent·(1 + f), with 1 + f in [√½, √2], for positive finite x.

@@ -96,7 +96,7 @@ constexpr int block_rows = 8;
 constexpr int block_rows = 4;
 #endif
 
-// Adds left · right to `to`, for `rows` rows of left, a multiple of ROWS, `terms` columns of left and rows of right,
+// Adds left · right to `to`, for `rows` rows of left, rounded up to a multiple of ROWS, `terms` columns of left and rows of right,
 // and 2·W or W columns of right. Columns of left are `term_stride` floats apart.
 template <int W, bool PAIRED, int ROWS = block_rows, class SUM = plain_sum>
 MLXG_INLINE void add_columns(
@@ -218,18 +218,25 @@ struct column_block {
 
 // Adds left · right to `to`, for ROWS rows of left, a multiple of 8. Element k of row r of left is at
 // left[r * row_stride + k * term_stride]. The columns of a block of right stay in the first-level cache for all rows.
-template <int ROWS, int INNER, int COLUMNS, class SUM>
+//
+// Row i of right, if IS_RIGHT, or of the result is 0 before column i + diagonal. In each group of 32 columns, the terms
+// or rows from the first one on that is 0 are omitted.
+template <bool IS_RIGHT, int ROWS, int INNER, int COLUMNS, class SUM>
 MLXG_INLINE void add_rows(
     float (*to)[COLUMNS],
     const float* left,
     int row_stride,
     size_t term_stride,
     const float (*right)[COLUMNS],
+    int diagonal,
     SUM sum) {
   using block = column_block<COLUMNS>;
   for (int c = 0; c < COLUMNS; c += block::WIDTH) {
+    const int nonzero = c / 32 * 32 + 32 - diagonal, limit = IS_RIGHT ? INNER : ROWS;
+    const int used = nonzero < 0 ? 0 : nonzero < limit ? nonzero : limit;
     add_columns<block::W, block::PAIRED, block::ROWS>(
-        to[0] + c, COLUMNS, left, row_stride, term_stride, right[0] + c, COLUMNS, ROWS, INNER, sum);
+        to[0] + c, COLUMNS, left, row_stride, term_stride, right[0] + c, COLUMNS, IS_RIGHT ? ROWS : used,
+        IS_RIGHT ? used : INNER, sum);
   }
 }
 
@@ -244,10 +251,13 @@ constexpr int converted_part(int total, int width) {
 }
 
 // Computes panel · right, for PANEL_ROWS rows of the panel that are INNER elements apart. Rows at or beyond `rows` read
-// as zero. Floats are read in place.
+// as zero. Floats are read in place. Row i of the product is 0 before column i + diagonal.
 template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
 [[gnu::noinline]] void multiply_rows(
-    float (*product)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
+    float (*product)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS], int diagonal) {
+  if (diagonal + PANEL_ROWS > 32) {
+    __builtin_memset(product, 0, sizeof(float[PANEL_ROWS][COLUMNS]));
+  }
   constexpr int PART = converted_part(PANEL_ROWS, INNER);
   for (int r = 0; r < PANEL_ROWS; r += PART) {
     float converted[PART][INNER];
@@ -257,15 +267,15 @@ template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
       pack_columns<false, PART, INNER>(from, INNER, rows - r, converted);
       left = converted[0];
     }
-    add_rows<PART, INNER>(product + r, left, INNER, 1, right, new_sum{});
+    add_rows<false, PART, INNER>(product + r, left, INNER, 1, right, diagonal + r, new_sum{});
   }
 }
 
 // Adds panelᵀ · right to sum, for INNER rows of the panel that are PANEL_COLUMNS elements apart. Rows at or beyond
-// `rows` read as zero. Floats are read in place.
+// `rows` read as zero. Floats are read in place. Row i of right is 0 before column i + diagonal.
 template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
 [[gnu::noinline]] void add_transposed_rows(
-    float (*sum)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS]) {
+    float (*sum)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS], int diagonal) {
   constexpr int PART = converted_part(PANEL_COLUMNS, INNER);
   for (int c = 0; c < PANEL_COLUMNS; c += PART) {
     float converted[INNER][PART];
@@ -276,32 +286,41 @@ template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
       left = converted[0];
       term_stride = PART;
     }
-    add_rows<PART, INNER>(sum + c, left, 1, term_stride, right, plain_sum{});
+    add_rows<true, PART, INNER>(sum + c, left, 1, term_stride, right, diagonal, plain_sum{});
   }
 }
 
-// Adds scale · left · right to `rows` rows of COLUMNS floats, from column FIRST on.
+// Adds scale · left · right to `rows` rows of COLUMNS floats, from column FIRST on. Row i of left is 0 before column
+// i + diagonal.
 template <int FIRST, int INNER, int COLUMNS>
 [[gnu::noinline]] void add_scaled_product(
-    float* to, int rows, const float (*left)[INNER], const float* right, float scale) {
+    float* to, int rows, const float (*left)[INNER], const float* right, float scale, int diagonal) {
   using block = column_block<COLUMNS - FIRST>;
   constexpr int WIDTH = block::WIDTH, END = COLUMNS - (COLUMNS - FIRST) % WIDTH;
   for (int c = FIRST; c < END; c += WIDTH) {
     for (int m = 0; m < rows; m += 8) {
+      const int term = diagonal + m < 0 ? 0 : diagonal + m < INNER ? diagonal + m : INNER;
+      const auto add = [&](float* at, int stride) {
+        add_columns<block::W, block::PAIRED, block::ROWS>(
+            at, stride, left[m] + term, INNER, 1, right + term * COLUMNS + c, COLUMNS, 8, INNER - term,
+            scaled_sum{scale});
+      };
+      float* const at = to + m * COLUMNS + c;
+      if (m + 8 <= rows) {
+        add(at, COLUMNS);
+        continue;
+      }
       float last[8][WIDTH] = {};
-      const bool is_whole = m + 8 <= rows;
-      add_columns<block::W, block::PAIRED, block::ROWS>(
-          is_whole ? to + m * COLUMNS + c : last[0], is_whole ? COLUMNS : WIDTH, left[m], INNER, 1, right + c, COLUMNS,
-          8, INNER, scaled_sum{scale});
-      for (int r = 0; !is_whole && r < rows - m; ++r) {
+      add(last[0], WIDTH);
+      for (int r = 0; r < rows - m; ++r) {
         for (int k = 0; k < WIDTH; ++k) {
-          to[(m + r) * COLUMNS + c + k] += last[r][k];
+          at[r * COLUMNS + k] += last[r][k];
         }
       }
     }
   }
   if constexpr (END < COLUMNS) {
-    add_scaled_product<END, INNER, COLUMNS>(to, rows, left, right, scale);
+    add_scaled_product<END, INNER, COLUMNS>(to, rows, left, right, scale, diagonal);
   }
 }
 
