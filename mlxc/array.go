@@ -157,6 +157,7 @@ func (a *Array) registerCleanup() {
 	}
 	cleanup := runtime.AddCleanup(a, dropped, a.ctx)
 	a.cleanup = &cleanup
+	gcPacer.unscoped.Store(true)
 }
 
 // invalid returns an array that carries err.

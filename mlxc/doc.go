@@ -101,7 +101,7 @@
 // WithScope and WithScopeErr release all arrays made in a function, and the garbage collector releases unreachable
 // arrays. The collector is only a safety net, because it runs late: a loop that makes large arrays should use a scope
 // per iteration, and a server a scope per request. The collector does not see MLX's memory, so this package starts it
-// when that memory has doubled since the last collection.
+// when that memory has doubled since the last collection, unless all arrays made since then belong to scopes.
 //
 // FromSlice copies; FromSliceNoCopy uses the elements in place. SetMemoryLimit and SetCacheLimit limit MLX's memory and
 // its cache. ActiveMemory, PeakMemory and CacheMemory report the sizes. ProfileArrays shows where live arrays were

@@ -56,6 +56,27 @@ func TestDroppedArraysAreFreed(t *testing.T) {
 	}
 }
 
+// The garbage collector cannot free arrays of a scope, so their memory starts no collection.
+func TestScopesStartNoCollections(t *testing.T) {
+	collections := func() uint32 {
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.NumForcedGC
+	}
+	require.Eventually(t, func() bool { // arrays of other tests may start the first ones
+		before := collections()
+		for range 4 {
+			mlxc.WithScope(func() {
+				ones := mlxc.Ones(mlxc.Float32, 32<<20) // 128 MiB
+				require.NoError(t, mlxc.Eval(ones))
+				require.NoError(t, mlxc.Eval(ones.Add(ones)))
+			})
+			time.Sleep(time.Millisecond)
+		}
+		return collections() == before
+	}, 10*time.Second, time.Millisecond)
+}
+
 func TestProfileOfArrays(t *testing.T) {
 	profile := pprof.Lookup("mlxgrad.arrays")
 	require.NotNil(t, profile)

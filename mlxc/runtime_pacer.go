@@ -7,10 +7,12 @@ import (
 
 // gcPacer decides when to run Go's garbage collector, which does not see MLX's memory. Without it, a program that
 // leaves its arrays to the collector would exhaust memory long before the Go heap is large enough to collect. A
-// collection starts when MLX's active memory has doubled since the last one.
+// collection starts when MLX's active memory has doubled since the last one, if arrays without a scope were made
+// meanwhile. A collection cannot free the arrays of scopes.
 var gcPacer struct {
-	low     atomic.Int64 // the minimum of active memory since the last collection
-	running atomic.Bool
+	low      atomic.Int64 // the minimum of active memory since the last collection
+	unscoped atomic.Bool  // arrays without a scope were made since the last collection
+	running  atomic.Bool
 }
 
 const (
@@ -26,9 +28,10 @@ func paceGC() {
 	for active < low && !gcPacer.low.CompareAndSwap(low, active) {
 		low = gcPacer.low.Load()
 	}
-	if active < max(2*low, minActiveBytes) || !gcPacer.running.CompareAndSwap(false, true) {
+	if active < max(2*low, minActiveBytes) || !gcPacer.unscoped.Load() || !gcPacer.running.CompareAndSwap(false, true) {
 		return
 	}
+	gcPacer.unscoped.Store(false)
 	go func() {
 		defer gcPacer.running.Store(false)
 		runtime.GC()

@@ -6,10 +6,12 @@
     taskset -c 0,1 python3 bench_torch.py --device cpu --threads 2 > torch-cpu.csv
 
 Like mlxgrad bench, it makes random, contiguous inputs and cotangents in advance, in several equal sets that are
-together larger than the caches. A repetition is about 10 ms of evaluations. On a CPU, small cases have a set
-for each of them, because mlxgrad bench gives each its own output. On a GPU, a delay holds the evaluations back
-until the host has submitted all of them, and attention has a line for each of PyTorch's kernels; if a kernel
-refuses the case, the line has the reason. The memory is measured on a GPU only.
+together larger than the caches. A repetition is about 10 ms of evaluations. On a CPU there are as many sets as
+mlxgrad bench makes, each evaluation of a backward pass has its own forward outputs, computed before the repetition,
+and the results are kept until the repetition ends. The C library keeps freed memory, as MLX does, so the system
+clears no pages for results. On a GPU, a delay holds the evaluations back until the host has submitted all of them,
+and attention has a line for each of PyTorch's kernels; if a kernel refuses the case, the line has the reason. The
+memory is measured on a GPU only.
 
 The lines "fla" time the Triton kernels of flash-linear-attention (package fla-core), if Python finds it. Its
 first evaluation of a case compiles and tunes kernels for up to a minute. Its kernel for ssm-scan has no groups:
@@ -19,6 +21,7 @@ B and C are repeated for each head in advance, and x is multiplied by dt in the 
 import argparse
 import contextlib
 import csv
+import ctypes
 import importlib.util
 import math
 import re
@@ -37,6 +40,8 @@ COLUMNS = (
     "limit_gb_per_s,limit_tflop_per_s"
 ).split(",")
 MAX_COPIES = 64
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's malloc.h
+CPU_SETS, CPU_BYTES_OF_SETS = 16, 128 << 20  # as in compare/bench/inputs.go
 BACKENDS = {
     "torch flash": SDPBackend.FLASH_ATTENTION,
     "torch cudnn": SDPBackend.CUDNN_ATTENTION,
@@ -114,28 +119,37 @@ def ssm_scan(chunk_simple_gla):
 
 
 def evaluation(case, side, dtype, device):
-    """Returns a function that evaluates the pass on operand set i modulo the number of sets."""
-    size = sum(math.prod(s) for s in case.shapes) * dtype.itemsize
+    """Returns two functions. prepare(n) computes the forward outputs for evaluate(0) to evaluate(n - 1).
+
+    On a GPU, prepare computes one forward output for each set of operands, which all evaluations with the set share.
+    """
     random = [deviation * torch.randn(s, device=device, dtype=dtype) for s, deviation in zip(case.shapes, case.deviations)]
     extra = [torch.randint(case.targets, case.shapes[0][:1], device=device)] if case.targets else []
-    sets, cotangents = [], None
-    for _ in range(max(1, min(8 if device == "cuda" else MAX_COPIES, (400 << 20) // size + 1))):
-        sets.append([[r.clone().requires_grad_() for r in random], extra, None, None])
-    choice = sdpa_kernel(BACKENDS[side]) if side in BACKENDS else contextlib.nullcontext()
-    with choice:
-        for s in sets:
-            y = case.f(*s[0], *s[1])
-            cotangents = cotangents or [torch.randn_like(o) for o in (y if isinstance(y, tuple) else (y,))]
-            s[2], s[3] = (y if case.kind == "backward" else None), [c.clone() for c in cotangents]
+
+    def forward(inputs):
+        with sdpa_kernel(BACKENDS[side]) if side in BACKENDS else contextlib.nullcontext():
+            return case.f(*inputs, *extra)
+
+    y = forward(random)
+    cotangents = [torch.randn_like(o) for o in (y if isinstance(y, tuple) else (y,))]
+    size = sum(r.nbytes for r in random)
+    count = max(1, min(8, (400 << 20) // size + 1))
+    if device == "cpu":
+        size += sum(c.nbytes for c in cotangents)
+        count = min(CPU_SETS, -(-CPU_BYTES_OF_SETS // size))
+    sets = [([r.clone().requires_grad_() for r in random], [c.clone() for c in cotangents]) for _ in range(count)]
+    outputs = []
+
+    def prepare(n):
+        if case.kind == "backward":
+            outputs[:] = [forward(sets[i % count][0]) for i in range(n if device == "cpu" else count)]
 
     def evaluate(i):
-        inputs, extra, y, dy = sets[i % len(sets)]
-        if y is None:
-            with sdpa_kernel(BACKENDS[side]) if side in BACKENDS else contextlib.nullcontext():
-                y = case.f(*inputs, *extra)
-        return torch.autograd.grad(y, inputs, dy, retain_graph=case.kind == "backward")
+        inputs, dy = sets[i % count]
+        y = outputs[i % len(outputs)] if outputs else forward(inputs)
+        return torch.autograd.grad(y, inputs, dy, retain_graph=bool(outputs))
 
-    return evaluate
+    return prepare, evaluate
 
 
 def timed(evaluate, copies, wait):
@@ -156,25 +170,27 @@ def timed(evaluate, copies, wait):
     return 1e3 * begin.elapsed_time(end) / copies, 1e6 * submitted / copies
 
 
-def timed_on_cpu(evaluate, copies):
+def timed_on_cpu(prepare, evaluate, copies):
+    prepare(copies)
     start = time.perf_counter()
-    for i in range(copies):
-        evaluate(i)
-    return 1e6 * (time.perf_counter() - start) / copies
+    results = [evaluate(i) for i in range(copies)]
+    elapsed = time.perf_counter() - start
+    del results
+    return 1e6 * elapsed / copies
 
 
 def measure_on_cpu(case, side, dtype, repeat):
-    evaluate = evaluation(case, side, dtype, "cpu")
-    evaluate(0)
+    prepare, evaluate = evaluation(case, side, dtype, "cpu")
     copies = 1
-    for _ in range(3):
-        copies = max(1, min(MAX_COPIES, int(10_000 / timed_on_cpu(evaluate, copies))))
-    times = [timed_on_cpu(evaluate, copies) for _ in range(repeat)]
+    for _ in range(4):
+        copies = max(1, min(MAX_COPIES, int(10_000 / timed_on_cpu(prepare, evaluate, copies))))
+    times = [timed_on_cpu(prepare, evaluate, copies) for _ in range(repeat)]
     return times, statistics.median(times), 0, copies, ""
 
 
 def measure(case, side, dtype, repeat):
-    evaluate = evaluation(case, side, dtype, "cuda")
+    prepare, evaluate = evaluation(case, side, dtype, "cuda")
+    prepare(MAX_COPIES)
     torch.cuda.synchronize()
     active = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -230,6 +246,10 @@ def main():
     cpu = a.device == "cpu"
     if a.threads:
         torch.set_num_threads(a.threads)
+    if cpu:
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_MAX, 0)
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
     warnings.simplefilter("ignore")  # A kernel warns when it refuses a case; the line of the case has the error.
     torch.backends.cuda.matmul.allow_tf32 = not a.no_tf32
     torch.backends.cudnn.allow_tf32 = not a.no_tf32

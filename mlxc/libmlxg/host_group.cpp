@@ -58,6 +58,21 @@ void run_threadgroup(workspace* w, const job* j, uint64_t group) {
   switch_context(&c.main, &c.fiber[0]);
 }
 
+// Runs the threadgroups from `first` to before `last`.
+void run_chunk(workspace* w, const job* j, uint64_t first, uint64_t last) {
+  if (j->l->fibers) {
+    for (uint64_t group = first; group < last; ++group) {
+      run_threadgroup(w, j, group);
+    }
+  } else {
+    // A kernel without fibers also runs on a fiber's stack: the stack's address locates the threadgroup variables, and
+    // a guard page catches overflows.
+    w->c.first_group = first;
+    w->c.last_group = last;
+    switch_context(&w->c.main, &w->c.fiber[0]);
+  }
+}
+
 // Completes one operation of a simdgroup, for the lanes that wait at it. If lanes wait at different operations, this is
 // the one whose call has the lowest source line, because diverged lanes meet again further down in the source.
 void complete_one(simdgroup& g) {
@@ -118,27 +133,17 @@ context* advance(control* c, uint32_t thread) {
 
 }  // namespace
 
-void run_share(workspace* w, job* j) {
-  const launch* l = j->l;
+void run_groups(workspace* w, job* j) {
   w->c.advance = advance;
   w->c.job = j;
   w->shape_of = nullptr;
-  for (;;) {
-    const uint64_t first = __atomic_fetch_add(&j->next_group, j->chunk, __ATOMIC_RELAXED);
-    if (first >= l->groups) {
-      return;
-    }
-    const uint64_t last = first + j->chunk < l->groups ? first + j->chunk : l->groups;
-    if (l->fibers) {
-      for (uint64_t group = first; group < last; ++group) {
-        run_threadgroup(w, j, group);
+  for (uint32_t i = 0; i < j->share_count; ++i) {
+    share& s = j->shares[(w->index + i) % j->share_count];
+    while (has_groups(s)) {
+      const uint64_t first = __atomic_fetch_add(&s.next, j->chunk, __ATOMIC_RELAXED);
+      if (first < s.end) {
+        run_chunk(w, j, first, first + j->chunk < s.end ? first + j->chunk : s.end);
       }
-    } else {
-      // A kernel without fibers also runs on a fiber's stack: the stack's address locates the threadgroup variables,
-      // and a guard page catches overflows.
-      w->c.first_group = first;
-      w->c.last_group = last;
-      switch_context(&w->c.main, &w->c.fiber[0]);
     }
   }
 }

@@ -30,17 +30,43 @@ struct launch {
   uint32_t workers;
 };
 
+// Consecutive threadgroups of a job. A thread begins with the share of its index, so that it accesses consecutive rows,
+// which the processor and the kernels prefetch. Then it helps with the other shares.
+struct share {
+  alignas(64) uint64_t next;  // first threadgroup that no thread has taken
+  uint64_t end;
+};
+
+// The maximum number of shares. Further threads begin with the share of another thread.
+constexpr uint32_t max_shares = 16;
+
+// Reports whether a threadgroup of the share is not taken.
+inline bool has_groups(const share& s) {
+  return __atomic_load_n(&s.next, __ATOMIC_RELAXED) < s.end;
+}
+
 // One run of a launch. It lies on the stack of the calling thread.
 struct job {
   const launch* l;
   void* buffers[max_buffers];
   int32_t ndim[max_buffers];
-  uint64_t chunk;                   // number of threadgroups that a thread takes at a time
-  alignas(64) uint64_t next_group;  // first threadgroup that no thread has taken
-  alignas(64) uint32_t helpers;     // workers that run the job; only changed with the pool's lock
+  uint64_t chunk;                // number of threadgroups that a thread takes at a time
+  alignas(64) uint32_t helpers;  // workers that run the job; only changed with the pool's lock
   uint32_t max_helpers;
   job* next;
+  uint32_t share_count;
+  share shares[max_shares];  // the first share_count
 };
+
+// Reports whether a threadgroup of the job is not taken.
+inline bool has_groups(const job* j) {
+  for (uint32_t i = 0; i < j->share_count; ++i) {
+    if (has_groups(j->shares[i])) {
+      return true;
+    }
+  }
+  return false;
+}
 
 // Returns the number of stacks that a thread needs to run the threadgroups of l.
 inline uint32_t stacks(const launch* l) {
@@ -52,7 +78,7 @@ inline uint32_t minimum(uint32_t a, uint32_t b) {
 }
 
 // Runs threadgroups of a job on this thread until every threadgroup of the job is taken.
-void run_share(workspace* w, job* j);
+void run_groups(workspace* w, job* j);
 
 // Blocks asynchronous signals on this thread and stores the previous mask in *old. A signal handler would run on a
 // fiber's stack, which Go's handler does not support. Signals of faults, such as SIGSEGV, stay unblocked.

@@ -49,10 +49,7 @@ bool poll(F ready) {
 // lock.
 job* find_job(const workspace* w) {
   for (job* j = pool.jobs; j; j = j->next) {
-    if (__atomic_load_n(&j->next_group, __ATOMIC_RELAXED) >= j->l->groups) {
-      continue;
-    }
-    if (j->helpers >= j->max_helpers) {
+    if (j->helpers >= j->max_helpers || !has_groups(j)) {
       continue;
     }
     if (w->exhausted && w->stacks < stacks(j->l)) {
@@ -83,7 +80,7 @@ void* worker_main(void* arg) {
     ++j->helpers;
     pthread_mutex_unlock(&pool.lock);
     if (workspace_grow(w, stacks(j->l))) {
-      run_share(w, j);
+      run_groups(w, j);
     }
     pthread_mutex_lock(&pool.lock);
     // The job may end as soon as it has no helpers.
@@ -116,6 +113,7 @@ void start_workers(uint32_t count) {
       if (!w) {
         break;
       }
+      w->index = pool.workers + 1;
       pthread_t thread;
       if (pthread_create(&thread, nullptr, worker_main, w) != 0) {
         workspace_free(w);
@@ -144,7 +142,7 @@ void run_job(workspace* w, job* j) {
     }
     pthread_mutex_unlock(&pool.lock);
   }
-  run_share(w, j);
+  run_groups(w, j);
   if (j->max_helpers > 0) {
     pthread_mutex_lock(&pool.lock);
     for (job** at = &pool.jobs; *at; at = &(*at)->next) {

@@ -70,8 +70,9 @@ int mlxg_host_launch_prepare(void* context, char* err, size_t errlen) {
 void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_view* outputs) {
   const auto* l = static_cast<const launch*>(context);
   job j;
-  memset(&j, 0, sizeof j);
   j.l = l;
+  j.helpers = 0;
+  j.next = nullptr;
   uint32_t b = 0;
   for (uint32_t i = 0; i < l->inputs; ++i) {
     j.buffers[b++] = inputs[i].data;
@@ -98,6 +99,10 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
   }
   const uint64_t chunks = (l->groups + j.chunk - 1) / j.chunk;
   j.max_helpers = l->workers - 1 < chunks - 1 ? l->workers - 1 : uint32_t(chunks - 1);
+  j.share_count = minimum(j.max_helpers + 1, max_shares);
+  for (uint32_t i = 0; i < j.share_count; ++i) {
+    j.shares[i] = {l->groups * i / j.share_count, l->groups * (i + 1) / j.share_count};
+  }
 
   sigset_t old;
   block_signals(&old);

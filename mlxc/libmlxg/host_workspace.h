@@ -14,6 +14,7 @@ using position = thread_position_of<uint3_bytes>;
 
 struct workspace {
   control c;
+  uint32_t index;        // of the worker, from 1 on; 0 for a thread that calls run_job
   uint32_t stacks;       // fibers that have a stack and a context
   bool exhausted;        // more stacks were refused: no memory, or the limit of the process
   workspace* next;       // next free workspace
