@@ -26,7 +26,7 @@ type transposeTiles struct {
 	threads    int    // per threadgroup
 	side       int    // rows and columns of a tile
 	vecX, vecY int    // elements of a vector of x and of y
-	groups     [3]int // for the tiles along a row of x, along a column of x, and for the matrices
+	groups     [3]int // for the tiles along a column of x, along a row of x, and for the matrices
 }
 
 // transposeTilesFor returns the geometry of transpose_2d for matrices of rows × columns elements.
@@ -81,12 +81,12 @@ func transposeBlocksFor(
 	return g, g.side >= t.minSide && rows%g.side == 0 && columns%g.side == 0
 }
 
-// matrixGroups returns the numbers of threadgroups along the axes of a grid for matrices of rows × columns tiles. Their
-// product is at most `limit`; matrices take precedence over rows, and rows over columns.
+// matrixGroups returns the numbers of threadgroups for the rows, the columns and the matrices of matrices of rows ×
+// columns tiles. Their product is at most `limit`; matrices take precedence over rows, and rows over columns.
 func matrixGroups(limit, matrices, rows, columns int) (groups [3]int) {
 	for i, n := range []int{matrices, rows, columns} {
 		n = min(n, limit, customkernels.MaxThreadgroupsYZ)
-		groups[2-i] = n
+		groups[(i+2)%3] = n
 		limit /= n
 	}
 	return groups
