@@ -42,21 +42,15 @@ func transposeTilesFor(backend mlxc.Backend, dtype mlxc.DType, matrices, rows, c
 	return g
 }
 
-// transposeBlockTuning holds the tuning of transpose_2d_blocks by backend. A CPU thread does not have the registers for
-// a block.
-var transposeBlockTuning = map[mlxc.Backend]struct {
+// transposeBlockTuning holds the tuning of transpose_2d_blocks on GPUs. A CPU thread does not have the registers for a
+// block. 16 vectors along a row are two cache lines of x; 16 along a column are two cache lines of y. A block in half
+// precision takes 96 registers including loads in flight, so 512 threads of a multiprocessor load 64 KiB at a time.
+var transposeBlockTuning = struct {
 	threads      int // per threadgroup
 	blocksPerRow int // blocks of a threadgroup along a row of x
 	vecBytes     int // of a row of a block
-	minSide      int // of a block; tiles are faster than smaller blocks
 	maxGroups    int
-}{
-	// 16 vectors along a row are two cache lines of x; 16 along a column are two cache lines of y. A block in half
-	// precision takes 96 registers including loads in flight, so 512 threads of a multiprocessor load 64 KiB at a
-	// time.
-	mlxc.BackendMetal: {threads: 256, blocksPerRow: 16, vecBytes: 16, minSide: 4, maxGroups: 1 << 22},
-	mlxc.BackendCUDA:  {threads: 256, blocksPerRow: 16, vecBytes: 16, minSide: 8, maxGroups: 1 << 22},
-}
+}{threads: 256, blocksPerRow: 16, vecBytes: 16, maxGroups: 1 << 22}
 
 // transposeBlocks is the launch geometry of transpose_2d_blocks.
 type transposeBlocks struct {
@@ -67,18 +61,15 @@ type transposeBlocks struct {
 }
 
 // transposeBlocksFor returns the geometry of transpose_2d_blocks for matrices of rows × columns elements. ok is false
-// if the backend does not use the kernel for the dtype or the matrices do not consist of whole blocks.
+// on a CPU and if the matrices do not consist of whole blocks.
 func transposeBlocksFor(
 	backend mlxc.Backend, dtype mlxc.DType, matrices, rows, columns int,
 ) (g transposeBlocks, ok bool) {
-	t, ok := transposeBlockTuning[backend]
-	if !ok {
-		return g, false
-	}
+	t := transposeBlockTuning
 	g = transposeBlocks{threads: t.threads, blocksPerRow: t.blocksPerRow, side: t.vecBytes / dtype.Size()}
 	height, width := g.threads/g.blocksPerRow*g.side, g.blocksPerRow*g.side // of a threadgroup's elements
 	g.groups = matrixGroups(t.maxGroups, matrices, ceilDiv(rows, height), ceilDiv(columns, width))
-	return g, g.side >= t.minSide && rows%g.side == 0 && columns%g.side == 0
+	return g, backend != mlxc.BackendCPU && rows%g.side == 0 && columns%g.side == 0
 }
 
 // matrixGroups returns the numbers of threadgroups for the rows, the columns and the matrices of matrices of rows ×
