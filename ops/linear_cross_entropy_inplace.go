@@ -108,7 +108,7 @@ func (l cudaLoss) dlogits(i int, kept []*mlxc.Array, states, cotangents *mlxc.Ar
 	}
 	s := l.classSlices()[i]
 	logits, memory := l.products.Reuse(kept[i])
-	written = crossEntropyGradientInto(l.on, l.logitsOf(memory, s), l.logitsOf(logits, s), l.classes, states, cotangents,
+	written = crossEntropyGradientInto(l.on, l.logitsOf(memory, s), l.logitsOf(logits, s), states, cotangents,
 		classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
 	return memory, written
 }
