@@ -98,5 +98,5 @@ func launchSlice(on target, logits, targets, dloss *mlxc.Array, slice [2]int, cf
 	otherClasses := classSlice{other[0], width}
 	otherStates := crossEntropyLosses(unrecorded, columns(other[0], other[1]), targets, nil, otherClasses, cfg)[1]
 	merged := crossEntropyMerge(on, mlxc.Stack(0, otherStates, states), targets, width, cfg)
-	crossEntropyGradient(on, part, targets, merged[1], dloss, classes, cfg)
+	crossEntropyGradient(on, part, merged[1], dloss, classes, cfg)
 }

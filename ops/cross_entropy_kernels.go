@@ -45,14 +45,14 @@ func crossEntropyBackward(
 		return outputs[2]
 	}
 	return scoped(func() []*mlxc.Array {
-		classes := cfg.classes(targets, logits.Dim(-1))
-		var cotangents *mlxc.Array
-		if cfg.Reduction == ReductionNone {
-			cotangents = dloss.Reshape(classes.Dim(0))
-		} else {
-			cotangents = cfg.reduced(dloss, cfg.divisor(classes)).BroadcastTo(classes.Dim(0))
+		rows := targets.Size()
+		cotangents := dloss
+		if cfg.Reduction != ReductionNone {
+			classes := cfg.classes(targets, logits.Dim(-1))
+			cotangents = cfg.reduced(dloss, cfg.divisor(classes)).BroadcastTo(rows)
 		}
-		return []*mlxc.Array{crossEntropyGradient(on, logits, classes, outputs[1], cotangents, allClasses(logits), cfg)}
+		cotangents = cotangents.Reshape(rows)
+		return []*mlxc.Array{crossEntropyGradient(on, logits, outputs[1], cotangents, allClasses(logits), cfg)}
 	})[0]
 }
 
@@ -126,19 +126,19 @@ type classSlice struct{ first, total int }
 func allClasses(logits *mlxc.Array) classSlice { return classSlice{total: logits.Dim(-1)} }
 
 // stateSize is the number of floats in the state of a row, STATE_SIZE in the shader: m = max s, l = Σ exp(s − m), Σ s
-// and the score of the target, over the columns of a slice.
+// and the score of the target, over the columns of a slice. The state of all classes has the target instead of its score.
 const stateSize = 4
 
 // lossTemplate holds the template parameters of the cross-entropy kernels that process rows of logits.
 type lossTemplate struct {
-	logits, targets, held                       mlxc.DType
+	logits, held                                mlxc.DType
 	vec, vecsPerThread, vecsPerStep, interleave int
 	capped                                      bool
 }
 
-func newLossTemplate(g lossGeometry, logits, targets *mlxc.Array, cfg CrossEntropyConfig) lossTemplate {
+func newLossTemplate(g lossGeometry, logits *mlxc.Array, cfg CrossEntropyConfig) lossTemplate {
 	return lossTemplate{
-		logits: logits.DType(), targets: targets.DType(), held: g.registerDType,
+		logits: logits.DType(), held: g.registerDType,
 		vec: g.vec, vecsPerThread: g.vecsPerThread, vecsPerStep: g.vecsPerStep, interleave: g.interleave,
 		capped: cfg.SoftCap > 0,
 	}
@@ -147,7 +147,6 @@ func newLossTemplate(g lossGeometry, logits, targets *mlxc.Array, cfg CrossEntro
 func (t lossTemplate) args() []mlxc.TemplateArg {
 	return []mlxc.TemplateArg{
 		{Name: "T", Value: t.logits},
-		{Name: "INDEX_T", Value: t.targets},
 		{Name: "HELD_T", Value: t.held},
 		{Name: "VEC", Value: t.vec},
 		{Name: "VECS_PER_THREAD", Value: t.vecsPerThread},
@@ -157,11 +156,9 @@ func (t lossTemplate) args() []mlxc.TemplateArg {
 	}
 }
 
-// mergeTemplate holds the template parameters of cross_entropy_merge.
-type mergeTemplate struct{ targets mlxc.DType }
-
-func (t mergeTemplate) args() []mlxc.TemplateArg {
-	return []mlxc.TemplateArg{{Name: "INDEX_T", Value: t.targets}}
+// targetsArg returns the template argument of kernels that read targets.
+func targetsArg(targets *mlxc.Array) mlxc.TemplateArg {
+	return mlxc.TemplateArg{Name: "INDEX_T", Value: targets.DType()}
 }
 
 // lossOutputs returns the shapes and dtypes of the losses and states of rows.
@@ -209,7 +206,7 @@ func lossLaunch(g lossGeometry, logits, classes *mlxc.Array, cfg CrossEntropyCon
 		Threadgroup:       [3]int{g.threads},
 		MinGroupsPerCore:  g.groupsPerCore,
 		ThreadgroupMemory: g.memory,
-		Template:          append(newLossTemplate(g, logits, classes, cfg).args(), smoothed),
+		Template:          append(newLossTemplate(g, logits, cfg).args(), targetsArg(classes), smoothed),
 		Outputs:           lossOutputs(classes.Dim(0)),
 	}
 }
@@ -259,7 +256,7 @@ func crossEntropyMerge(on target, states, classes *mlxc.Array, total int, cfg Cr
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_merge"), customkernels.Launch{
 		Grid:        [3]int{grid},
 		Threadgroup: [3]int{threads},
-		Template:    mergeTemplate{classes.DType()}.args(),
+		Template:    []mlxc.TemplateArg{targetsArg(classes)},
 		Outputs:     lossOutputs(rows),
 	}, args...)
 }
@@ -267,9 +264,9 @@ func crossEntropyMerge(on target, states, classes *mlxc.Array, total int, cfg Cr
 // crossEntropyGradient returns the gradient of logits from the states [rows, stateSize] of all classes and the
 // cotangents [rows] of the losses.
 func crossEntropyGradient(
-	on target, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+	on target, logits, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) *mlxc.Array {
-	launch, args := gradientLaunch(on, logits, classes, states, cotangents, slice, cfg)
+	launch, args := gradientLaunch(on, logits, states, cotangents, slice, cfg)
 	launch.Outputs = []mlxc.Output{{Shape: logits.Shape(), DType: logits.DType()}}
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_backward"), launch, args...)[0]
 }
@@ -277,9 +274,9 @@ func crossEntropyGradient(
 // crossEntropyGradientInto computes the gradient of logits in the memory of destination. Nodes that read it must run
 // after the result.
 func crossEntropyGradientInto(
-	on target, destination, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+	on target, destination, logits, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) *mlxc.Array {
-	launch, args := gradientLaunch(on, logits, classes, states, cotangents, slice, cfg)
+	launch, args := gradientLaunch(on, logits, states, cotangents, slice, cfg)
 	launch.Outputs = []mlxc.Output{{Shape: []int{1}, DType: mlxc.Uint32}}
 	launch.Undefined = []string{"written"}
 	args = append(args, destination)
@@ -288,16 +285,16 @@ func crossEntropyGradientInto(
 
 // gradientLaunch returns what both backward kernels share: the launch without outputs, and the first inputs.
 func gradientLaunch(
-	on target, logits, classes, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+	on target, logits, states, cotangents *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) (customkernels.Launch, []*mlxc.Array) {
-	rows, width := classes.Dim(0), logits.Dim(-1)
+	rows, width := states.Dim(0), logits.Dim(-1)
 	g := lossGeometryFor(on.backend, lossTuning[on.backend].backward, logits.DType(), rows, width, false)
 	sizes := uint32Args(rows, width, slice.first, slice.total)
 	launch := customkernels.Launch{
 		Grid:             [3]int{g.blocks * g.threads, g.groups},
 		Threadgroup:      [3]int{g.threads, 1},
 		MinGroupsPerCore: g.groupsPerCore,
-		Template:         newLossTemplate(g, logits, classes, cfg).args(),
+		Template:         newLossTemplate(g, logits, cfg).args(),
 	}
-	return launch, slices.Concat([]*mlxc.Array{logits, classes, states, cotangents}, sizes, cfg.options())
+	return launch, slices.Concat([]*mlxc.Array{logits, states, cotangents}, sizes, cfg.options())
 }

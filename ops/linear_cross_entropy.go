@@ -285,7 +285,7 @@ func (l linearLoss) gradients(
 			logits = l.logits(hidden, weight)
 		}
 		slice := classSlice{begin, l.weight.Dim(0)}
-		dlogits := crossEntropyGradient(l.on, logits, l.classes, states, scaled.cotangents, slice, l.cfg)
+		dlogits := crossEntropyGradient(l.on, logits, states, scaled.cotangents, slice, l.cfg)
 		if l.needsGrad[0] {
 			dh := matrixProduct(l.on, matrix{array: dlogits}, matrix{array: weight})
 			if dhidden != nil {

@@ -117,7 +117,7 @@ func (l cudaLoss) dlogits(
 		return l.logitsOf(logits, s), memory, states
 	}
 	dlogits = l.logitsOf(memory, s)
-	written = crossEntropyGradientInto(l.on, dlogits, l.logitsOf(logits, s), l.classes, states, cotangents,
+	written = crossEntropyGradientInto(l.on, dlogits, l.logitsOf(logits, s), states, cotangents,
 		classSlice{s.begin, l.weight.Dim(0)}, l.cfg)
 	return dlogits, memory, written
 }

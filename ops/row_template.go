@@ -28,7 +28,6 @@ func (t rowTemplate) weightedArgs(options ...mlxc.TemplateArg) []mlxc.TemplateAr
 // fusedArgs returns the arguments of the fused norm kernels, which have one option.
 func (t rowTemplate) fusedArgs(option mlxc.TemplateArg) []mlxc.TemplateArg {
 	return append(t.weightedArgs(option),
-		mlxc.TemplateArg{Name: "HELD_T", Value: t.dtype},
 		mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: t.geometry.vecUnaligned},
 		mlxc.TemplateArg{Name: "PREFETCH", Value: t.geometry.prefetch},
 		mlxc.TemplateArg{Name: "FULL_ROWS", Value: t.geometry.fullRows},

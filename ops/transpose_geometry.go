@@ -26,7 +26,7 @@ type transposeTiles struct {
 	threads    int    // per threadgroup
 	side       int    // rows and columns of a tile
 	vecX, vecY int    // elements of a vector of x and of y
-	groups     [3]int // for the tiles along a row of x, along a column of x, and for the matrices
+	groups     [3]int // for the tiles along a column of x, along a row of x, and for the matrices
 }
 
 // transposeTilesFor returns the geometry of transpose_2d for matrices of rows × columns elements.
@@ -42,21 +42,15 @@ func transposeTilesFor(backend mlxc.Backend, dtype mlxc.DType, matrices, rows, c
 	return g
 }
 
-// transposeBlockTuning holds the tuning of transpose_2d_blocks by backend. A CPU thread does not have the registers for
-// a block.
-var transposeBlockTuning = map[mlxc.Backend]struct {
+// transposeBlockTuning holds the tuning of transpose_2d_blocks on GPUs. A CPU thread does not have the registers for a
+// block. 16 vectors along a row are two cache lines of x; 16 along a column are two cache lines of y. A block in half
+// precision takes 96 registers including loads in flight, so 512 threads of a multiprocessor load 64 KiB at a time.
+var transposeBlockTuning = struct {
 	threads      int // per threadgroup
 	blocksPerRow int // blocks of a threadgroup along a row of x
 	vecBytes     int // of a row of a block
-	minSide      int // of a block; tiles are faster than smaller blocks
 	maxGroups    int
-}{
-	// 16 vectors along a row are two cache lines of x; 16 along a column are two cache lines of y. A block in half
-	// precision takes 96 registers including loads in flight, so 512 threads of a multiprocessor load 64 KiB at a
-	// time.
-	mlxc.BackendMetal: {threads: 256, blocksPerRow: 16, vecBytes: 16, minSide: 4, maxGroups: 1 << 22},
-	mlxc.BackendCUDA:  {threads: 256, blocksPerRow: 16, vecBytes: 16, minSide: 8, maxGroups: 1 << 22},
-}
+}{threads: 256, blocksPerRow: 16, vecBytes: 16, maxGroups: 1 << 22}
 
 // transposeBlocks is the launch geometry of transpose_2d_blocks.
 type transposeBlocks struct {
@@ -67,26 +61,23 @@ type transposeBlocks struct {
 }
 
 // transposeBlocksFor returns the geometry of transpose_2d_blocks for matrices of rows × columns elements. ok is false
-// if the backend does not use the kernel for the dtype or the matrices do not consist of whole blocks.
+// on a CPU and if the matrices do not consist of whole blocks.
 func transposeBlocksFor(
 	backend mlxc.Backend, dtype mlxc.DType, matrices, rows, columns int,
 ) (g transposeBlocks, ok bool) {
-	t, ok := transposeBlockTuning[backend]
-	if !ok {
-		return g, false
-	}
+	t := transposeBlockTuning
 	g = transposeBlocks{threads: t.threads, blocksPerRow: t.blocksPerRow, side: t.vecBytes / dtype.Size()}
 	height, width := g.threads/g.blocksPerRow*g.side, g.blocksPerRow*g.side // of a threadgroup's elements
 	g.groups = matrixGroups(t.maxGroups, matrices, ceilDiv(rows, height), ceilDiv(columns, width))
-	return g, g.side >= t.minSide && rows%g.side == 0 && columns%g.side == 0
+	return g, backend != mlxc.BackendCPU && rows%g.side == 0 && columns%g.side == 0
 }
 
-// matrixGroups returns the numbers of threadgroups along the axes of a grid for matrices of rows × columns tiles. Their
-// product is at most `limit`; matrices take precedence over rows, and rows over columns.
+// matrixGroups returns the numbers of threadgroups for the rows, the columns and the matrices of matrices of rows ×
+// columns tiles. Their product is at most `limit`; matrices take precedence over rows, and rows over columns.
 func matrixGroups(limit, matrices, rows, columns int) (groups [3]int) {
 	for i, n := range []int{matrices, rows, columns} {
 		n = min(n, limit, customkernels.MaxThreadgroupsYZ)
-		groups[2-i] = n
+		groups[(i+2)%3] = n
 		limit /= n
 	}
 	return groups

@@ -3,7 +3,7 @@
 #include "logit_block.h"
 #include "rows.h"
 
-// The floats in a row's state: m, l, Σ s and s_t.
+// The floats in a row's state: m, l, Σ s and, for a slice of the classes, s_t; for all classes, the bits of the target.
 constant constexpr int STATE_SIZE = 4;
 
 // Returns a value that all threads need; one lane of each simdgroup reads it.
@@ -54,7 +54,7 @@ inline float row_loss(float target_score, int target, RowSums row, LossOptions o
   return loss;
 }
 
-// Writes the loss and the state of a row.
+// Writes the loss and the state of a row. The options tell whether the sums are those of a slice.
 inline void write_row(
     float target_score,
     int target,
@@ -68,7 +68,7 @@ inline void write_row(
   state[0] = sums.maximum;
   state[1] = sums.exp_sum;
   state[2] = sums.score_sum;
-  state[3] = target_score;
+  state[3] = options.width < options.classes ? target_score : as_type<float>(target);
 }
 
 inline RowGradient row_gradient(float cotangent, float maximum, float exp_sum, uint target, LossOptions options) {
@@ -90,10 +90,9 @@ inline void add_state(device const float* state, thread RowSums& sums, thread fl
 
 // Computes dx of the rows rows − 1 − i, for each i in own_rows. Each row has its own cotangent. dlogits may be the
 // memory of logits.
-template <typename Block, int VEC, typename T, typename INDEX_T>
+template <typename Block, int VEC, typename T>
 inline void write_gradients(
     device const T* logits,
-    device const INDEX_T* targets,
     device const float* states,
     device const float* cotangents,
     device T* dlogits,
@@ -107,9 +106,9 @@ inline void write_gradients(
     const uint row = rows - 1 - i;
     device const T* x = logits + size_t(row) * options.width;
     device T* dx = dlogits + size_t(row) * options.width;
-    const int target = class_of(read_once(targets, row, lane));
     const float maximum = read_once(states, STATE_SIZE * size_t(row), lane);
     const float exp_sum = read_once(states, STATE_SIZE * size_t(row) + 1, lane);
+    const int target = as_type<int>(read_once(states, STATE_SIZE * size_t(row) + 3, lane));
     const float cotangent = read_once(cotangents, row, lane);
     if (target < 0) {
       Block::write_zeros(dx, columns, is_aligned, options.width);

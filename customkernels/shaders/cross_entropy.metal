@@ -19,13 +19,13 @@
 // cross_entropy_forward and cross_entropy_backward may process a slice of the columns, the classes from first_class on.
 // V (`classes`) is then still the number of all classes. The state of a row, (m, l, Σ_j s_j, s_t), is passed from
 // kernel to kernel. In the state of a slice, s_t is 0 if t is not in the slice. cross_entropy_merge combines the states
-// of all slices. The state has m and l and not lse, because the rounding of lse would change p by more than p's own
-// rounding.
+// of all slices. The state of all classes has the bits of t in the place of s_t, so cross_entropy_backward reads no
+// targets. The state has m and l and not lse, because the rounding of lse would change p by more than p's own rounding.
 //
 //   cross_entropy_forward   state, and the loss if the slice has all classes
 //   cross_entropy_fwd_bwd   loss, state and dx, for a g that is the same for all rows
 //   cross_entropy_merge     loss and state, from the states of the slices
-//   cross_entropy_backward  dx, from m and l
+//   cross_entropy_backward  dx, from the state of all classes
 //
 // Launch (logit_block.h shows how a group covers a row):
 //
@@ -97,17 +97,21 @@ template <
   const bool is_aligned = vec_aligned<VEC>(logits, options.width);
   const size_t stride = size_t(threads) * (VECS_PER_THREAD * VEC);
   const BlockColumns columns = block_columns(Block::first_column(thread_index), stride, options.width);
+  const bool is_short = INTERLEAVE > 1 && options.width <= stride;  // a GPU adds a short row before its target arrives
   Block block;
 
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     device const T* x = logits + size_t(row) * options.width;
-    const int target = class_of(read_once(targets, row, lane));
-    RowSums sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
-    if (target >= 0) {
-      sums = no_sums();
+    const INDEX_T loaded = lane == 0 ? targets[row] : INDEX_T(0);
+    RowSums sums = no_sums();
+    if (is_short || class_of(simd_broadcast_first(loaded)) >= 0) {
       block.add_blocks(sums, x, columns, false, is_aligned, options);
       sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
+    }
+    const int target = class_of(simd_broadcast_first(loaded));
+    if (target < 0) {
+      sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
     }
     if (thread_index == 0) {
       write_row(target_score<CAPPED>(x, target, options), target, sums, losses, states, row, options);
@@ -156,19 +160,23 @@ template <
   threadgroup Words staged[STAGED_BLOCKS > 0 ? STAGED_BLOCKS * VECS_PER_THREAD * THREADS : 1];
   const auto all = logit_rows<true, Block, Step, VEC, VECS_PER_THREAD, VECS_PER_STEP>(
       logits, dlogits, options, staged, STAGED_BLOCKS, thread_index, threads);
+  const bool is_short = INTERLEAVE > 1 && options.width <= all.columns.stride;  // as in cross_entropy_forward
   Block block;
 
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
   all.stage(own_rows.first, own_rows.end);
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     const uint next = row + own_rows.step;
-    const int target = class_of(read_once(targets, row, lane));
-    RowSums sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
-    if (target >= 0) {
-      sums = no_sums();
+    const INDEX_T loaded = lane == 0 ? targets[row] : INDEX_T(0);
+    RowSums sums = no_sums();
+    if (is_short || class_of(simd_broadcast_first(loaded)) >= 0) {
       all.begin_row(row, block);
       all.add_to(sums, row, block);
       sums = group_sums<T>(sums, maxima, slots, lane, simdgroup, simdgroups);
+    }
+    const int target = class_of(simd_broadcast_first(loaded));
+    if (target < 0) {
+      sums = RowSums{0, 1, 0};  // the sums of an ignored row, with lse = 0
     }
     if (thread_index == 0) {
       write_row(target_score<CAPPED>(all.x_row(row), target, options), target, sums, losses, states, row, options);
@@ -206,28 +214,19 @@ template <typename INDEX_T>
 }
 
 // Writes dx to dlogits.
-template <
-    typename T,
-    typename INDEX_T,
-    typename HELD_T,
-    int VEC,
-    int VECS_PER_THREAD,
-    int VECS_PER_STEP,
-    int INTERLEAVE,
-    bool CAPPED>
+template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, int VECS_PER_STEP, int INTERLEAVE, bool CAPPED>
 [[kernel]] void cross_entropy_backward(
     device const T* logits [[buffer(0)]],
-    device const INDEX_T* targets [[buffer(1)]],
-    device const float* states [[buffer(2)]],
-    device const float* cotangents [[buffer(3)]],
-    constant uint& rows [[buffer(4)]],
-    constant uint& width [[buffer(5)]],
-    constant uint& first_class [[buffer(6)]],
-    constant uint& classes [[buffer(7)]],
-    constant float& smoothing [[buffer(8)]],
-    constant float& z_loss [[buffer(9)]],
-    constant float& soft_cap [[buffer(10)]],
-    device T* dlogits [[buffer(11)]],
+    device const float* states [[buffer(1)]],
+    device const float* cotangents [[buffer(2)]],
+    constant uint& rows [[buffer(3)]],
+    constant uint& width [[buffer(4)]],
+    constant uint& first_class [[buffer(5)]],
+    constant uint& classes [[buffer(6)]],
+    constant float& smoothing [[buffer(7)]],
+    constant float& z_loss [[buffer(8)]],
+    constant float& soft_cap [[buffer(9)]],
+    device T* dlogits [[buffer(10)]],
     uint2 group [[threadgroup_position_in_grid]],
     uint2 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
@@ -239,6 +238,6 @@ template <
   const size_t first = group.x * block_size + Block::first_column(thread_index);
   const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);
   write_gradients<Block, VEC>(
-      logits, targets, states, cotangents, dlogits, rows, options, columns,
-      group_rows(group.y, groups.y, rows, threads.x), lane);
+      logits, states, cotangents, dlogits, rows, options, columns, group_rows(group.y, groups.y, rows, threads.x),
+      lane);
 }

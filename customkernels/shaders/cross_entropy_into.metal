@@ -49,6 +49,7 @@ template <
   threadgroup float2 slots[32];
   threadgroup Words staged[STAGED_BLOCKS > 0 ? STAGED_BLOCKS * VECS_PER_THREAD * THREADS : 1];
   const LossOptions options = LossOptions{width, 0, width + rest_width, smoothing, z_loss, soft_cap};
+  const LossOptions all = LossOptions{width + rest_width, 0, width + rest_width, smoothing, z_loss, soft_cap};
   const LossOptions rest_options = LossOptions{rest_width, width, width + rest_width, smoothing, z_loss, soft_cap};
   const auto first = logit_rows<true, Block, Step, VEC, VECS_PER_THREAD, VECS_PER_STEP>(
       logits, (device T*)logits, options, staged, STAGED_BLOCKS, thread_index, threads);
@@ -79,7 +80,7 @@ template <
     }
     if (thread_index == 0) {
       const float score = uint(target) < options.classes ? capped<CAPPED>(float(target_logit), options) : 0;
-      write_row(score, target, sums, losses, states, row, options);
+      write_row(score, target, sums, losses, states, row, all);
     }
     const RowGradient gradient = row_gradient(1, sums.maximum, sums.exp_sum, target, options);
     first.write_gradient(row, target < 0, gradient, next, own_rows.end, block);
@@ -87,30 +88,21 @@ template <
   }
 }
 
-// Computes dx of every row from m and l and writes it to `destination`. `written` is an output without content.
-template <
-    typename T,
-    typename INDEX_T,
-    typename HELD_T,
-    int VEC,
-    int VECS_PER_THREAD,
-    int VECS_PER_STEP,
-    int INTERLEAVE,
-    bool CAPPED>
+// Computes dx of every row from its state and writes it to `destination`. `written` is an output without content.
+template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, int VECS_PER_STEP, int INTERLEAVE, bool CAPPED>
 [[kernel]] void cross_entropy_backward_into(
     device const T* logits [[buffer(0)]],
-    device const INDEX_T* targets [[buffer(1)]],
-    device const float* states [[buffer(2)]],
-    device const float* cotangents [[buffer(3)]],
-    constant uint& rows [[buffer(4)]],
-    constant uint& width [[buffer(5)]],
-    constant uint& first_class [[buffer(6)]],
-    constant uint& classes [[buffer(7)]],
-    constant float& smoothing [[buffer(8)]],
-    constant float& z_loss [[buffer(9)]],
-    constant float& soft_cap [[buffer(10)]],
-    device const T* destination [[buffer(11)]],
-    device uint* written [[buffer(12)]],
+    device const float* states [[buffer(1)]],
+    device const float* cotangents [[buffer(2)]],
+    constant uint& rows [[buffer(3)]],
+    constant uint& width [[buffer(4)]],
+    constant uint& first_class [[buffer(5)]],
+    constant uint& classes [[buffer(6)]],
+    constant float& smoothing [[buffer(7)]],
+    constant float& z_loss [[buffer(8)]],
+    constant float& soft_cap [[buffer(9)]],
+    device const T* destination [[buffer(10)]],
+    device uint* written [[buffer(11)]],
     uint2 group [[threadgroup_position_in_grid]],
     uint2 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
@@ -122,6 +114,6 @@ template <
   const size_t first = group.x * block_size + Block::first_column(thread_index);
   const BlockColumns columns = block_columns(first, groups.x * block_size, options.width);
   write_gradients<Block, VEC>(
-      logits, targets, states, cotangents, (device T*)destination, rows, options, columns,
+      logits, states, cotangents, (device T*)destination, rows, options, columns,
       group_rows(group.y, groups.y, rows, threads.x), lane);
 }

@@ -36,7 +36,6 @@
 //   parameter        meaning                                     constraint
 //   VEC              elements per vector                         a power of two
 //   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
-//   HELD_T           type of x and dy in registers               T or float
 //   VEC_UNALIGNED    elements per vector of unaligned rows,      VEC for the vector registers of a CPU,
 //                    and accumulators per thread of all rows     or 1 for the fewest registers
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
@@ -98,7 +97,6 @@ inline Moments<ACCUMULATORS> row_moments(
 // Implements layer_norm_backward for aligned or unaligned rows.
 template <
     typename T,
-    typename HELD_T,
     int VEC,
     int VECS_PER_THREAD,
     int ACCUMULATORS,
@@ -125,9 +123,9 @@ inline void layer_norm_rows(
     uint group,
     uint groups,
     uint simdgroup) {
-  typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
+  typedef HeldVecs<T, VEC, VECS_PER_THREAD> Held;
   const GroupRows own_rows = group_rows(threads.group, threads.groups, rows, threads.count);
-  typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
+  typedef RowStream<T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
   const Columns<VEC> columns = row_columns<VEC>(threads.index, threads.count, width, ALIGNED);
   const Stream stream = Stream{x, w, dy, columns.first, columns.stride, width, size_t(own_rows.step) * width};
 
@@ -181,7 +179,6 @@ inline void layer_norm_rows(
 // Computes dx, and each group's partial sums of dw and db in partial [matrices, groups, width] (store_partial).
 template <
     typename T,
-    typename HELD_T,
     int VEC,
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
@@ -214,14 +211,14 @@ template <
   if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
       (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) && (!(HAS_WEIGHT || HAS_BIAS) || vec_aligned<VEC>(partial, width))) {
     layer_norm_rows<
-        T, HELD_T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
+        T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
         BYPASS_CACHES, true>(
         x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
     layer_norm_rows<
-        T, HELD_T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false,
-        false>(x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
+        T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false, false>(
+        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
   }
 }
 

@@ -50,7 +50,8 @@ struct StagedBlocks {
     wait_for_copies_ahead();
     for (uint b = 0; b < count; b++) {
       for (int v = 0; v < VECS_PER_THREAD; v += VECS_PER_STEP) {
-        step(place(b, v)).add_to(sums, row, VECS_PER_STEP * Step::VEC_STRIDE, options);
+        const Step vecs = step(place(b, v));
+        vecs.add_to(sums, row, VECS_PER_STEP * Step::VEC_STRIDE, options);
       }
     }
   }
@@ -67,7 +68,8 @@ struct StagedBlocks {
     for (uint b = 0; b < count; b++) {
       for (int v = 0; v < VECS_PER_THREAD; v += VECS_PER_STEP) {
         const size_t begin = columns.first + b * columns.stride + v * Step::VEC_STRIDE;
-        step(place(b, v)).write_gradient(gradient, x, dx, begin, 0, true, options);
+        const Step vecs = step(place(b, v));
+        vecs.write_gradient(gradient, x, dx, begin, 0, true, options);
         if (next != nullptr) {
           copy_step(place(b, v), next + begin);
         }

@@ -29,7 +29,6 @@
 //   parameter        meaning                                     constraint
 //   VEC              elements per vector                         a power of two
 //   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
-//   HELD_T           type of x and dy in registers               T or float
 //   VEC_UNALIGNED    elements per vector of unaligned rows       a power of two, divides VEC·VECS_PER_THREAD
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
@@ -105,7 +104,6 @@ inline void store_gradients(
 // Implements rms_norm_backward for aligned or unaligned rows.
 template <
     typename T,
-    typename HELD_T,
     int VEC,
     int VECS_PER_THREAD,
     bool PREFETCH,
@@ -130,9 +128,9 @@ inline void rms_norm_rows(
     RowThreads threads,
     uint group,
     uint simdgroup) {
-  typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
+  typedef HeldVecs<T, VEC, VECS_PER_THREAD> Held;
   const GroupRows own_rows = group_rows(threads.group, threads.groups, rows, threads.count);
-  typedef RowStream<T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
+  typedef RowStream<T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
   const Stream stream =
       Stream{x, w, dy, size_t(threads.index) * VEC, size_t(threads.count) * VEC, width, size_t(own_rows.step) * width};
   const float inverse_width = 1.0f / float(width);
@@ -175,7 +173,6 @@ inline void rms_norm_rows(
 // Computes dx, and each group's partial sum of dw in partial_dw [groups, width]. x is the input of the norm.
 template <
     typename T,
-    typename HELD_T,
     int VEC,
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
@@ -209,11 +206,11 @@ template <
       (!HAS_WEIGHT || (vec_aligned<VEC>(w, width) && vec_aligned<VEC>(partial_dw, width))) &&
       (!HAS_SUM || vec_aligned<VEC>(dh, width))) {
     rms_norm_rows<
-        T, HELD_T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES, true>(
+        T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES, true>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
-    rms_norm_rows<T, HELD_T, VEC_UNALIGNED, VECS, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false, false>(
+    rms_norm_rows<T, VEC_UNALIGNED, VECS, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false, false>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
   }
 }

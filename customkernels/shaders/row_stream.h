@@ -98,17 +98,9 @@ struct GroupSums {
 // One thread's access to the rows of x and dy and to the weight. The held vectors are arguments and not members, so
 // that each array is a variable of its own. With FULL_ROWS the threads' vectors fill each row, so no load or store has
 // a condition.
-template <
-    typename T,
-    typename HELD_T,
-    int VEC,
-    int VECS_PER_THREAD,
-    bool PREFETCH,
-    bool FULL_ROWS,
-    bool HAS_WEIGHT,
-    bool ALIGNED>
+template <typename T, int VEC, int VECS_PER_THREAD, bool PREFETCH, bool FULL_ROWS, bool HAS_WEIGHT, bool ALIGNED>
 struct RowStream {
-  typedef HeldVecs<HELD_T, VEC, VECS_PER_THREAD> Held;
+  typedef HeldVecs<T, VEC, VECS_PER_THREAD> Held;
   typedef HeldVecs<float, VEC, VECS_PER_THREAD> HeldWeight;  // converted once for all rows
   static constexpr constant bool WHOLE_ROWS = ALIGNED && VECS_PER_THREAD * VEC <= 32;
   static constexpr constant bool IS_ALIGNED = ALIGNED;
@@ -128,14 +120,14 @@ struct RowStream {
   // Loads all vectors of an aligned row.
   void hold(device const T* row, thread Held& held) const {
     for (int v = 0; contains(v); v++) {
-      load_vec_held(row, v, column(v), width, held);
+      load_words<VEC>(row, column(v), held.vecs[v]);
     }
   }
 
   // Converts vector v of a row to float, from `held` or from device memory.
   void held_values(thread const Held& held, device const T* row, int v, thread float* values) const {
     if (WHOLE_ROWS) {
-      convert_vec<VEC, float>(reinterpret_cast<thread const HELD_T*>(held.vecs[v].values), values);
+      convert_vec<VEC, float>(reinterpret_cast<thread const T*>(held.vecs[v].values), values);
     } else {
       load_vec<VEC>(row, column(v), width, ALIGNED, values);
     }

@@ -11,8 +11,9 @@
 //                        matrices with a short axis. Their tiles would be almost empty, and their cache lines
 //                        stay cached from one column to the next.
 //
-// Launch. In transpose_2d and transpose_2d_blocks, x, y and z of the grid count the groups along a row of x,
-// along a column of x, and over the matrices. A group advances by the size of the grid, so any number of groups is
+// Launch. In transpose_2d and transpose_2d_blocks, x, y and z of the grid count the groups along a column of x,
+// along a row of x, and over the matrices. A GPU starts groups in the order of x, so groups that run at the same
+// time write neighboring stretches of y. A group advances by the size of the grid, so any number of groups is
 // correct. The table calls the kernels tile, blocks and direct.
 //
 //   parameter       kernel  meaning                                     constraint
@@ -115,8 +116,8 @@ template <typename T, int VEC_X, int VEC_Y, int TILE, int GROUP_SIZE>
 
   for (uint m = group.z; m < matrices; m += groups.z) {
     const size_t start = size_t(m) * rows * columns;
-    for (size_t r0 = size_t(group.y) * TILE; r0 < rows; r0 += size_t(groups.y) * TILE) {
-      for (size_t c0 = size_t(group.x) * TILE; c0 < columns; c0 += size_t(groups.x) * TILE) {
+    for (size_t r0 = size_t(group.x) * TILE; r0 < rows; r0 += size_t(groups.x) * TILE) {
+      for (size_t c0 = size_t(group.y) * TILE; c0 < columns; c0 += size_t(groups.y) * TILE) {
         const size_t height = min(size_t(TILE), rows - r0);
         const size_t width = min(size_t(TILE), columns - c0);
         load_tile<VEC_X, TILE, GROUP_SIZE>(x + start, r0, c0, columns, height, width, x_aligned, tile, thread_index);
@@ -143,13 +144,13 @@ template <typename T, int VEC, int BLOCKS_PER_ROW, int GROUP_SIZE>
   const uint simdgroup = thread_index / 32;
   const size_t block_x = simdgroup % (BLOCKS_PER_ROW / 4) * 4 + thread_index % 4;
   const size_t block_y = simdgroup / (BLOCKS_PER_ROW / 4) * 8 + thread_index % 32 / 4;
-  const size_t row_step = groups.y * size_t(blocks_per_column * VEC);
-  const size_t column_step = groups.x * size_t(BLOCKS_PER_ROW * VEC);
+  const size_t row_step = groups.x * size_t(blocks_per_column * VEC);
+  const size_t column_step = groups.y * size_t(BLOCKS_PER_ROW * VEC);
 
   for (uint m = group.z; m < matrices; m += groups.z) {
     const size_t start = size_t(m) * rows * columns;
-    for (size_t r = (group.y * blocks_per_column + block_y) * VEC; r < rows; r += row_step) {
-      for (size_t c = (group.x * BLOCKS_PER_ROW + block_x) * VEC; c < columns; c += column_step) {
+    for (size_t r = (group.x * blocks_per_column + block_y) * VEC; r < rows; r += row_step) {
+      for (size_t c = (group.y * BLOCKS_PER_ROW + block_x) * VEC; c < columns; c += column_step) {
         T block[VEC][VEC];
         for (int i = 0; i < VEC; i++) {
           load_vec<VEC>(x + start + (r + i) * columns, c, c + VEC, is_aligned, block[i]);
