@@ -74,6 +74,25 @@ func independentRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width 
 	return g
 }
 
+// softmaxGeometry returns the geometry of a softmax kernel with one or two inputs. rowTuning is for the four arrays of a
+// norm, so a thread holds four times as many elements of a single input, or twice as many of each of two.
+func softmaxGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width, inputs int) rowGeometry {
+	g := independentRowGeometry(backend, dtype, rows, width)
+	g.vecsPerThread *= 4 / inputs
+	if backend != mlxc.BackendCUDA || inputs == 1 {
+		return g
+	}
+	// H200: a row has as few threads as can hold it, and a multiprocessor 1024 threads, with 64 registers each. In
+	// float32 the compiler spills registers to reach that if a row has 512 threads, and without a bound it reaches it, too.
+	t := rowTuning[backend]
+	g.threads = min(wholeSimdgroups(width, 2*t.elementsPerThread), t.maxThreads)
+	g.groups = min(max(rows, 1), t.groups*t.maxThreads/g.threads)
+	if dtype.Size() < 4 || g.threads < 512 {
+		g.groupsPerCore = t.maxThreads / g.threads
+	}
+	return g
+}
+
 // accumulatingTuning replaces rowTuning for kernels whose threadgroups accumulate sums over their rows in registers.
 // Backends without an entry use rowTuning.
 var accumulatingTuning = map[mlxc.Backend]struct {

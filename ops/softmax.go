@@ -55,24 +55,22 @@ func softmaxBackward(on target, y, dy *mlxc.Array) *mlxc.Array {
 	return softmaxRows(on, softmaxKernels.kernel("softmax_backward"), y, dy)
 }
 
-// softmaxRows launches a softmax kernel, which keeps the rows of its one or two inputs in registers. The geometry is
-// tuned for the four arrays of a norm. So a thread holds four times as many elements of a single input, or twice as
-// many of each of two.
+// softmaxRows launches a softmax kernel, which keeps the rows of its one or two inputs in registers.
 func softmaxRows(on target, kernel *customkernels.Kernel, inputs ...*mlxc.Array) *mlxc.Array {
 	shape, dtype := inputs[0].Shape(), inputs[0].DType()
 	width := shape[len(shape)-1]
 	rows := inputs[0].Size() / width
-	g := independentRowGeometry(on.backend, dtype, rows, width)
-	g.vecsPerThread *= 4 / len(inputs)
+	g := softmaxGeometry(on.backend, dtype, rows, width, len(inputs))
 	template := rowTemplate{dtype: dtype, geometry: g}
 	args := template.args()
 	if len(inputs) == 2 { // the gradient
 		args = append(args, template.bypassArg())
 	}
 	return on.launch(kernel, customkernels.Launch{
-		Grid:        [3]int{g.groups * g.threads},
-		Threadgroup: [3]int{g.threads},
-		Template:    args,
-		Outputs:     []mlxc.Output{{Shape: shape, DType: dtype}},
+		Grid:             [3]int{g.groups * g.threads},
+		Threadgroup:      [3]int{g.threads},
+		MinGroupsPerCore: g.groupsPerCore,
+		Template:         args,
+		Outputs:          []mlxc.Output{{Shape: shape, DType: dtype}},
 	}, append(inputs, uint32Args(rows, width)...)...)[0]
 }

@@ -152,6 +152,8 @@ inline void layer_norm_rows(
     const RowStatistics statistics = row_statistics<ACCUMULATORS>(
         moments, counts, eps, scratch2, scratch3, threads.lane, threads.simdgroup, threads.simdgroups);
 
+    convert_anew(held_x);
+    convert_anew(held_dy);
     RowWriter<VEC, T, BYPASS_CACHES> row_of_dx;
     row_of_dx.begin_row(dx + start);
     for (int v = 0; stream.contains(v); v++) {

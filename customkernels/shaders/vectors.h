@@ -211,6 +211,19 @@ inline void load_vec_held(
   }
 }
 
+// Makes the compiler convert held vectors again after this point. Otherwise it may keep their floats in registers, which
+// take twice the space of halves.
+template <typename HELD_T, int VEC, int VECS_PER_THREAD>
+inline void convert_anew(thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
+#ifdef MLXG_COPIES_AHEAD
+  for (int v = 0; v < VECS_PER_THREAD; v++) {
+    for (size_t i = 0; i < sizeof(held.vecs[v]) / sizeof(uint); i++) {
+      mlxg::make_anew(held.vecs[v].values[i]);
+    }
+  }
+#endif
+}
+
 // Copies of a thread's vectors of an aligned row to threadgroup memory. An executor that defines MLXG_COPIES_AHEAD
 // copies asynchronously, so the thread must not use the memory before wait_for_copies_ahead.
 #ifdef MLXG_COPIES_AHEAD
