@@ -101,6 +101,10 @@ MLXG_INLINE void convert(const FROM* from, TO* to) {
       __builtin_memcpy(to + k, &converted, sizeof converted);
     }
   }
+  if constexpr (metal::is_same_v<FROM, TO>) {
+    __builtin_memcpy(to + k, from + k, (N - k) * sizeof(TO));  // g++ does not vectorize loops that copy halves
+    return;
+  }
   for (; k < N; ++k) {
     to[k] = TO(from[k]);
   }
