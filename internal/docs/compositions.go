@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// compositionFiles match the times of operations that MLX has no gradient of: `mlx` is a composition of MLX operations.
-const compositionFiles = "docs/h200/compositions/*.csv"
+// compositionFile has the times of operations that MLX has no gradient of: `mlx` is a composition of MLX operations.
+const compositionFile = "docs/h200/compositions.csv"
 
 // compositionSides are the columns of the table: the sides of a case and their names.
 var compositionSides = [][2]string{{"ours", "ours"}, {"mlx", "MLX operations"}, {"fla", "flash-linear-attention"}}

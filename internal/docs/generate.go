@@ -9,7 +9,7 @@ import (
 // generate returns all generated files. root is the root of the repository.
 func generate(root string) (files, error) {
 	out := files{}
-	ratios, err := readRatios(root, gpuFiles)
+	ratios, err := readRatios(filepath.Join(root, gpuFile))
 	if err != nil {
 		return nil, err
 	}
@@ -31,26 +31,22 @@ func generate(root string) (files, error) {
 	if err != nil {
 		return nil, err
 	}
-	cpuRatios, err := readRatios(root, cpuFiles)
+	cpuRatios, err := readRatios(filepath.Join(root, cpuFile))
 	if err != nil {
 		return nil, err
 	}
-	commands, err := cpuCommands(root)
-	if err != nil {
-		return nil, err
-	}
-	composed, err := readFiles(root, compositionFiles)
+	composed, err := readCSV(filepath.Join(root, compositionFile))
 	if err != nil {
 		return nil, err
 	}
 	timings := []timing{
 		{
 			name: "speed", device: "a GPU", ratios: ratios,
-			remark: "Gradients on one NVIDIA H200 or H100, TF32 on. [The files](../h200/README.md) have the times and commands.",
+			remark: "Gradients on one NVIDIA H200, TF32 on. [The files](../h200/README.md) have the times and commands.",
 		},
 		{
-			name: "speed-cpu", device: "a CPU", ratios: cpuRatios, commands: commands,
-			remark: "Gradients on a CPU. [Figures of a CPU](../cpu/README.md) describes the machine.",
+			name: "speed-cpu", device: "a CPU", ratios: cpuRatios,
+			remark: "Gradients on a CPU. [The files](../cpu/README.md) have the times and commands.",
 		},
 	}
 	for _, o := range operations {

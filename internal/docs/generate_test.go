@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -40,19 +41,18 @@ func TestGeneratedFiles(t *testing.T) {
 	}
 }
 
-// The pages name the command of each file of timings, so a file without a command is an error.
-func TestFileOfTimingsNeedsCommand(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "docs/cpu"), 0o755))
-	table := filepath.Join(dir, "docs/cpu/README.md")
-	require.NoError(t, os.WriteFile(table, []byte("| file |\n| `bench.csv` | `mlxgrad bench --repeat 5`, ended early |\n| `other.csv` | |\n"), 0o644))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "docs/cpu/bench.csv"), nil, 0o644))
-	commands, err := cpuCommands(dir)
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{"bench.csv": "mlxgrad bench --repeat 5"}, commands)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "docs/cpu/bench-attention.csv"), nil, 0o644))
-	_, err = cpuCommands(dir)
-	require.EqualError(t, err, "docs/cpu/README.md has no command of mlxgrad bench for bench-attention.csv")
+// The README of each folder of figures has a row for each file, with the command that wrote it.
+func TestFilesOfFiguresHaveCommands(t *testing.T) {
+	for _, folder := range []string{"docs/cpu", "docs/h200"} {
+		table, err := os.ReadFile(filepath.Join(root, folder, "README.md"))
+		require.NoError(t, err)
+		paths, err := filepath.Glob(filepath.Join(root, folder, "*.csv"))
+		require.NoError(t, err)
+		require.NotEmpty(t, paths, folder)
+		for _, path := range paths {
+			require.Regexp(t, "(?m)^\\| `"+regexp.QuoteMeta(filepath.Base(path))+"` \\|.*`.*(mlxgrad (bench|parity)|bench_torch.py)", string(table))
+		}
+	}
 }
 
 // Every operation of package ops, and every operation of the comparison, has a page.

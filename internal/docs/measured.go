@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot"
 )
@@ -73,8 +72,7 @@ func clamp(v float64) float64 { return min(max(v, least), greatest) }
 // A timing is the source of a figure of ratios.
 type timing struct {
 	name, device string
-	remark       string            // how the ratios were measured
-	commands     map[string]string // commands to name on the page, by the files that they wrote
+	remark       string // how the ratios were measured
 	ratios       []ratio
 }
 
@@ -87,7 +85,6 @@ func (f files) speed(out *bytes.Buffer, o operation, timings []timing, composed 
 	}
 	for _, from := range timings {
 		var of []ratio
-		var commands []string
 		faster := 0
 		for _, r := range from.ratios {
 			if !slices.Contains(o.suites, r.op) {
@@ -97,9 +94,6 @@ func (f files) speed(out *bytes.Buffer, o operation, timings []timing, composed 
 			if r.value > 1 {
 				faster++
 			}
-			if c := from.commands[r.file]; c != "" {
-				commands = append(commands, fmt.Sprintf("`%s` wrote [%s](../cpu/%[2]s).\n", c, r.file))
-			}
 		}
 		if len(of) == 0 {
 			continue
@@ -108,9 +102,9 @@ func (f files) speed(out *bytes.Buffer, o operation, timings []timing, composed 
 		if err := f.ratioFigure(name, of, func(r ratio) string { return r.caseName }); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s\n\n%s\n%sOurs are faster than MLX's in %d of %d rows.\n\n",
+		fmt.Fprintf(out, "%s\n\n%s\nOurs are faster than MLX's in %d of %d rows.\n\n",
 			picture("docs/ops", name, "MLX's time divided by ours for each case on "+from.device),
-			from.remark, strings.Join(slices.Compact(commands), ""), faster, len(of))
+			from.remark, faster, len(of))
 		timed = true
 	}
 	if !timed {
