@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "35982871deffc977"
+#define MLXG_INTERFACE "03f91546ada2e07b"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {

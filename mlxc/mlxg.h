@@ -165,8 +165,9 @@ bool mlxg_products_available(void);
 // mlxg_undefined returns an array whose elements no node computes.
 mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
 // mlxg_reuse returns an array with the elements of the first input, and an array for the results of a node that
-// overwrites them while it reads them. The second has the memory of the first input if nothing else refers to that input
-// when it is evaluated, and else its own. No other array may share the memory. The nodes of the other inputs run earlier.
+// overwrites them while it reads them. The second has the memory of the first input if nothing else refers to that
+// input when it is evaluated, and else its own. No other array may share the memory. The nodes of the other inputs run
+// earlier.
 mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n);
 // mlxg_reuse_copies returns the number of evaluated nodes of mlxg_reuse that took new memory, modulo 2⁶⁴.
 uint64_t mlxg_reuse_copies(void);

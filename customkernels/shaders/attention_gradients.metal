@@ -89,8 +89,8 @@ inline void load_tiles(
   }
 }
 
-// clear sets the rows of dk and dv from `cleared` to `end` to 0, and moves `cleared` to `end`. Rows become 0 shortly before
-// the first sum, so they are in a cache then.
+// clear sets the rows of dk and dv from `cleared` to `end` to 0, and moves `cleared` to `end`. Rows become 0 shortly
+// before the first sum, so they are in a cache then.
 template <int HEAD_DIM, int VALUE_DIM>
 inline void clear(device float* dk, device float* dv, size_t end, thread size_t& cleared) {
   for (size_t i = cleared * HEAD_DIM; i < end * HEAD_DIM; i++) {

@@ -211,8 +211,8 @@ inline void load_vec_held(
   }
 }
 
-// Makes the compiler convert held vectors again after this point. Otherwise it may keep their floats in registers, which
-// take twice the space of halves.
+// Makes the compiler convert held vectors again after this point. Otherwise it may keep their floats in registers,
+// which take twice the space of halves.
 template <typename HELD_T, int VEC, int VECS_PER_THREAD>
 inline void convert_anew(thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
 #ifdef MLXG_COPIES_AHEAD

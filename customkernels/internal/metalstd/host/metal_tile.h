@@ -96,8 +96,8 @@ constexpr int block_rows = 8;
 constexpr int block_rows = 4;
 #endif
 
-// Adds left · right to `to`, for `rows` rows of left, rounded up to a multiple of ROWS, `terms` columns of left and rows of right,
-// and 2·W or W columns of right. Columns of left are `term_stride` floats apart.
+// Adds left · right to `to`, for `rows` rows of left, rounded up to a multiple of ROWS, `terms` columns of left and
+// rows of right, and 2·W or W columns of right. Columns of left are `term_stride` floats apart.
 template <int W, bool PAIRED, int ROWS = block_rows, class SUM = plain_sum>
 MLXG_INLINE void add_columns(
     float* to,
