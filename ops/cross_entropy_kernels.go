@@ -230,7 +230,7 @@ func gradientLossLaunch(
 
 // crossEntropyLossesInPlace returns the losses and states of rows of logits and replaces the logits by their gradient
 // for a cotangent of 1. Nodes that read the gradient must run after the results. `parts` are the logits, or the logits
-// of the first classes and those of the others.
+// of the first classes and of the others.
 func crossEntropyLossesInPlace(
 	on target, parts []*mlxc.Array, classes *mlxc.Array, cfg CrossEntropyConfig,
 ) []*mlxc.Array {

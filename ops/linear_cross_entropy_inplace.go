@@ -84,7 +84,7 @@ func (l cudaLoss) sliceStates(keep bool) (results, states, kept []*mlxc.Array) {
 }
 
 // keptStates returns the losses and states of the first slice, and the states of all slices. If the losses are reduced,
-// it replaces the logits by dlogits, for cotangents of 1, and its only states are those of all classes.
+// it replaces the logits by dlogits, for cotangents of 1, and returns only the states of all classes.
 func (l cudaLoss) keptStates(kept []*mlxc.Array) (results, states []*mlxc.Array) {
 	all := l.classSlices()
 	logits := make([]*mlxc.Array, len(all))

@@ -69,9 +69,13 @@ func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) row
 // the largest device, but at most one per row.
 func independentRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	g := rowGeometryFor(backend, dtype, rows, width)
-	t := rowTuning[backend]
-	g.groups = min(max(rows, 1), t.groups*t.maxThreads/g.threads)
+	g.groups = independentGroups(backend, rows, g.threads)
 	return g
+}
+
+func independentGroups(backend mlxc.Backend, rows, threads int) int {
+	t := rowTuning[backend]
+	return min(max(rows, 1), t.groups*t.maxThreads/threads)
 }
 
 // softmaxGeometry returns the geometry of a softmax kernel with one or two inputs. rowTuning is for the four arrays of a
@@ -86,7 +90,7 @@ func softmaxGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width, inputs
 	// float32 the compiler spills registers to reach that if a row has 512 threads, and without a bound it reaches it, too.
 	t := rowTuning[backend]
 	g.threads = min(wholeSimdgroups(width, 2*t.elementsPerThread), t.maxThreads)
-	g.groups = min(max(rows, 1), t.groups*t.maxThreads/g.threads)
+	g.groups = independentGroups(backend, rows, g.threads)
 	if dtype.Size() < 4 || g.threads < 512 {
 		g.groupsPerCore = t.maxThreads / g.threads
 	}

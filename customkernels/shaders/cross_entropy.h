@@ -54,7 +54,7 @@ inline float row_loss(float target_score, int target, RowSums row, LossOptions o
   return loss;
 }
 
-// Writes the loss and the state of a row. The options tell whether the sums are those of a slice.
+// Writes the loss and the state of a row. The options tell whether the sums belong to a slice.
 inline void write_row(
     float target_score,
     int target,

@@ -6,8 +6,8 @@
 #include "cross_entropy.h"
 
 // A thread's vectors of the first blocks of a row in threadgroup memory. When the thread has used a vector, it copies
-// that of its next row there, so that the device's memory is busy while the threads of the group synchronize. Step is
-// a block of VECS_PER_STEP vectors.
+// the vector of its next row there, so that the device's memory is busy while the threads of the group synchronize.
+// Step is a block of VECS_PER_STEP vectors.
 template <typename Step, typename Words, int VECS_PER_THREAD, int VECS_PER_STEP>
 struct StagedBlocks {
   threadgroup Words* own;  // vector v of block b is own[(b * VECS_PER_THREAD + v) * threads]
@@ -56,7 +56,7 @@ struct StagedBlocks {
     }
   }
 
-  // Writes dx of the blocks of the row x. Begins to copy those of the row `next`, unless it is null.
+  // Writes dx of the blocks of the row x. Begins to copy the blocks of the row `next`, unless it is null.
   template <typename T>
   void write_gradient(
       RowGradient gradient,

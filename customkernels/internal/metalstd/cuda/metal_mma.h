@@ -57,7 +57,7 @@ MLXG_INLINE void multiply_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Shaders copy to threadgroup memory with copy_ahead.
+// Shaders copy to threadgroup memory with copy_ahead, and use make_anew.
 #define MLXG_COPIES_AHEAD 1
 
 // A shared_place is an address in shared memory.
