@@ -3,8 +3,10 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"testing"
 
@@ -223,6 +225,13 @@ func TestSets(t *testing.T) {
 }
 
 var _ = testdevice.AlsoOnGPU(TestSets)
+
+// The script for PyTorch makes as many sets on a CPU as manySets.
+func TestSetsOfPyTorchScript(t *testing.T) {
+	script, err := os.ReadFile("../scripts/bench_torch.py")
+	require.NoError(t, err)
+	require.Contains(t, string(script), fmt.Sprintf("\nCPU_SETS, CPU_BYTES_OF_SETS = %d, %d << 20", maxSets, bytesOfSets>>20))
+}
 
 // The cotangent of a loss is 1, or the loss scale for operands of 16 bits.
 func TestLossScale(t *testing.T) {
