@@ -86,11 +86,14 @@ func softmaxGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width, inputs
 	if backend != mlxc.BackendCUDA || inputs == 1 {
 		return g
 	}
-	// H200: a row has as few threads as can hold it, and a multiprocessor 1024 threads, with 64 registers each. In
-	// float32 the compiler spills registers to reach that if a row has 512 threads, and without a bound it reaches it, too.
+	// H200: a row has as few threads as can hold it, unless the device can run all rows at once with twice the threads.
+	// A multiprocessor runs 1024 threads, with 64 registers each. In float32 the compiler spills registers to reach that
+	// if a row has 512 threads, and without a bound it reaches it, too.
 	t := rowTuning[backend]
-	g.threads = min(wholeSimdgroups(width, 2*t.elementsPerThread), t.maxThreads)
-	g.groups = independentGroups(backend, rows, g.threads)
+	if rows*g.threads > accumulatingTuning[backend].cores*t.maxThreads {
+		g.threads = min(wholeSimdgroups(width, 2*t.elementsPerThread), t.maxThreads)
+		g.groups = independentGroups(backend, rows, g.threads)
+	}
 	if dtype.Size() < 4 || g.threads < 512 {
 		g.groupsPerCore = t.maxThreads / g.threads
 	}
