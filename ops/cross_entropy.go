@@ -66,11 +66,11 @@ type CrossEntropyConfig struct {
 // targets has been computed, has at most 65,536 elements and, on an NVIDIA GPU, was made by [mlxc.FromSlice].
 // Otherwise the loss and gradient of the row are NaN.
 //
-// While a gradient is being taken (see [mlxc.Differentiating]) and the losses are reduced, one kernel computes the loss
-// and the gradient for a cotangent of 1. The backward pass returns that gradient if the cotangent is 1. For any other
-// cotangent it computes the gradient again, from logits and four floats per row that the forward pass keeps. Scaling a
-// mean before its gradient is taken therefore costs half as much time again and the memory of a second gradient. To
-// scale a loss, use ReductionNone and reduce with MLX's operations.
+// While a gradient is being taken (see [mlxc.Differentiating]) and the losses are reduced, one kernel computes the
+// losses and the gradient for a cotangent of 1. The backward pass returns that gradient if the cotangent is 1. For any
+// other cotangent it computes the gradient again, from logits and four floats per row that the forward pass keeps.
+// Scaling a mean before its gradient is taken therefore costs half as much time again and the memory of a second
+// gradient. To scale a loss, use ReductionNone and reduce with MLX's operations.
 //
 // The results have the same bits at every call. A second derivative is an error.
 func CrossEntropy(logits, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {

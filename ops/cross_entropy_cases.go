@@ -9,7 +9,8 @@ import (
 
 // crossEntropyCases returns the cases of the cross-entropy kernels. Their targets are classes, ignored targets and one
 // out of range. The ragged widths include one that exceeds the registers of a GPU's threadgroup, and one that ends
-// exactly where another vector would begin. Without smoothing, some logits are −∞.
+// exactly where another vector would begin. Without smoothing, some logits are −∞. With smoothing and a soft
+// cap, the losses are summed.
 func crossEntropyCases(set CaseSet) []launchCase {
 	shapes := rowShapes(set)
 	if set == RaggedCases {
@@ -49,9 +50,9 @@ func crossEntropyCases(set CaseSet) []launchCase {
 				return
 			}
 			crossEntropyForward(on, logits, targets, cfg, true)
+			outputs := crossEntropyForward(on, logits, targets, cfg, false)
 			perRow := cfg
 			perRow.Reduction = ReductionNone
-			outputs := crossEntropyForward(on, logits, targets, perRow, false)
 			crossEntropyBackward(on, logits, targets, dloss, outputs, perRow)
 		}}
 	}
@@ -66,7 +67,7 @@ func crossEntropyCases(set CaseSet) []launchCase {
 	if set == TypicalCases {
 		cases = append(cases, crossEntropyCase(64, 1024, [2]int{512, 1024}, options))
 	} else {
-		options.SoftCap = 2
+		options.SoftCap, options.Reduction = 2, ReductionSum
 		for _, slice := range [][2]int{{}, {0, 50}, {33, 129}} {
 			cases = append(cases,
 				crossEntropyCase(37, 129, slice, options),

@@ -16,6 +16,7 @@ var _ = describe(descriptor{
 		{name: "cross_entropy_backward_into", unused: onlyOn(mlxc.BackendCUDA), sameHelpers: true},
 		{name: "cross_entropy_fwd_bwd_into", unused: onlyOn(mlxc.BackendCUDA), sameHelpers: true},
 		{name: "cross_entropy_merge"},
+		{name: "cross_entropy_reduce", variants: reductionVariants},
 	},
 	traffic:   crossEntropyTraffic,
 	gradients: crossEntropyBenches,
@@ -57,6 +58,19 @@ func crossEntropyVariants(l KernelLaunch) []KernelLaunch {
 			v.setTemplate("INTERLEAVE", 1) // it must divide the number of threads
 		}
 	})
+}
+
+// reductionVariants returns variants with the largest threadgroup, and with a part of a simdgroup whose threads have
+// several rows.
+func reductionVariants(l KernelLaunch) []KernelLaunch {
+	threads := map[string]int{"37x129": 1024, "6x128": 5}[l.Case]
+	if threads == 0 {
+		return nil
+	}
+	return []KernelLaunch{l.variant(func(v *KernelLaunch) {
+		v.setGrid(1, threads)
+		v.setTemplate("VEC", 1)
+	})}
 }
 
 // stagingVariants also returns a variant in which a row has two blocks in threadgroup memory, one that is loaded twice and

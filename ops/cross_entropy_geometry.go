@@ -74,6 +74,18 @@ var lossTuning = map[mlxc.Backend]struct {
 	},
 }
 
+// lossReductionTuning holds the tuning of reduced losses. The kernel cross_entropy_reduce has one threadgroup.
+var lossReductionTuning = map[mlxc.Backend]struct {
+	maxThreads int
+	vec        int // elements of a vector
+	maxCounted int // rows that each threadgroup of cross_entropy_fwd_bwd counts; MLX's operations count more rows
+}{
+	mlxc.BackendCPU:   {maxThreads: 1, vec: 16},
+	mlxc.BackendMetal: {maxThreads: 1024, vec: 4, maxCounted: 512},
+	// H200: 4224 threadgroups count 8192 rows in 9 µs, MLX's operations in 13 µs.
+	mlxc.BackendCUDA: {maxThreads: 1024, vec: 4, maxCounted: 8192},
+}
+
 // lossGeometry is the launch geometry of a cross-entropy kernel.
 type lossGeometry struct {
 	threads       int        // per threadgroup

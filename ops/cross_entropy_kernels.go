@@ -14,7 +14,8 @@ var (
 )
 
 // crossEntropyForward returns the loss and the states of the rows (see stateSize). If gradient is set and the losses
-// are reduced, the third result is the gradient of logits for a cotangent of 1.
+// are reduced, the third result is the gradient of logits for a cotangent of 1, and the fourth the divisor of the
+// losses.
 func crossEntropyForward(
 	on target, logits, targets *mlxc.Array, cfg CrossEntropyConfig, gradient bool,
 ) []*mlxc.Array {
@@ -25,13 +26,19 @@ func crossEntropyForward(
 			results[0] = results[0].Reshape(targets.Shape()...)
 			return results
 		}
-		divisor := cfg.divisor(classes)
-		var cotangent *mlxc.Array
-		if gradient {
-			cotangent = cfg.reduced(customkernels.Constant[float32](1), divisor)
+		if gradient && cfg.isCounted(on, classes) {
+			zero := customkernels.Constant[float32](0)
+			results := crossEntropyLosses(on, logits, classes, zero, allClasses(logits), cfg)
+			results[0] = reducedLoss(on, results[0], results[3])
+			return results
 		}
-		results := crossEntropyLosses(on, logits, classes, cotangent, allClasses(logits), cfg)
-		results[0] = cfg.reduced(results[0].Sum(), divisor)
+		divisor := cfg.divisor(classes)
+		ofGradient := divisor
+		if !gradient {
+			ofGradient = nil
+		}
+		results := crossEntropyLosses(on, logits, classes, ofGradient, allClasses(logits), cfg)
+		results[0] = reducedLoss(on, results[0], divisor)
 		return results
 	})
 }
@@ -41,27 +48,23 @@ func crossEntropyForward(
 func crossEntropyBackward(
 	on target, logits, targets, dloss *mlxc.Array, outputs []*mlxc.Array, cfg CrossEntropyConfig,
 ) *mlxc.Array {
-	if len(outputs) == 3 && isOne(dloss) {
+	prepared := len(outputs) == 4
+	if prepared && isOne(dloss) {
 		return outputs[2]
 	}
 	return scoped(func() []*mlxc.Array {
 		rows := targets.Size()
 		cotangents := dloss
-		if cfg.Reduction != ReductionNone {
-			classes := cfg.classes(targets, logits.Dim(-1))
-			cotangents = cfg.reduced(dloss, cfg.divisor(classes)).BroadcastTo(rows)
+		switch {
+		case prepared:
+			cotangents = dloss.Div(outputs[3]).BroadcastTo(rows)
+		case cfg.Reduction != ReductionNone:
+			divisor := cfg.divisor(cfg.classes(targets, logits.Dim(-1)))
+			cotangents = dloss.Div(divisor).BroadcastTo(rows)
 		}
 		cotangents = cotangents.Reshape(rows)
 		return []*mlxc.Array{crossEntropyGradient(on, logits, outputs[1], cotangents, allClasses(logits), cfg)}
 	})[0]
-}
-
-// reduced returns sum divided by the divisor of the losses. A sum with ReductionSum needs no division.
-func (cfg CrossEntropyConfig) reduced(sum, divisor *mlxc.Array) *mlxc.Array {
-	if cfg.Reduction == ReductionSum {
-		return sum
-	}
-	return sum.Div(divisor)
 }
 
 // isOne reports whether a scalar has been computed and is 1.
@@ -117,6 +120,24 @@ func (cfg CrossEntropyConfig) divisor(classes *mlxc.Array) *mlxc.Array {
 	}
 	count := classes.GreaterEqual(mlxc.Scalar[int32](0)).Sum() // an integer, since float32 counts up to 2²⁴ only
 	return count.AsType(mlxc.Float32).Maximum(mlxc.Scalar[float32](1))
+}
+
+// isCounted reports whether cross_entropy_fwd_bwd computes the divisor.
+func (cfg CrossEntropyConfig) isCounted(on target, classes *mlxc.Array) bool {
+	few := classes.Size() <= lossReductionTuning[on.backend].maxCounted
+	return cfg.Reduction == ReductionMean && classes.DType() == mlxc.Int32 && few
+}
+
+// reducedLoss returns the sum of the losses of rows divided by divisor, a scalar.
+func reducedLoss(on target, losses, divisor *mlxc.Array) *mlxc.Array {
+	rows, t := losses.Size(), lossReductionTuning[on.backend]
+	threads := min(wholeSimdgroups(rows, t.vec), t.maxThreads)
+	return on.launch(crossEntropyKernels.kernel("cross_entropy_reduce"), customkernels.Launch{
+		Grid:        [3]int{threads},
+		Threadgroup: [3]int{threads},
+		Template:    []mlxc.TemplateArg{{Name: "VEC", Value: t.vec}},
+		Outputs:     []mlxc.Output{{DType: mlxc.Float32}},
+	}, losses, uint32Arg(rows), divisor)[0]
 }
 
 // A classSlice tells the class of each column of logits. Column i is class first + i, out of `total` classes.
@@ -179,13 +200,14 @@ func (cfg CrossEntropyConfig) options() []*mlxc.Array {
 }
 
 // crossEntropyLosses returns the losses [rows] and the states [rows, stateSize] of rows × width logits. Unless the
-// slice has all classes, the losses are meaningless. If cotangent is not nil, the third result is the gradient of
-// logits. cotangent is a scalar that all rows share; it requires a slice of all classes.
+// slice has all classes, the losses are meaningless. If divisor is not nil, the third result is the gradient of logits
+// for the cotangent 1/divisor of all losses, and the fourth the divisor. divisor is a scalar; it requires a slice of
+// all classes. If it is 0, the number of rows that are not ignored takes its place.
 func crossEntropyLosses(
-	on target, logits, classes, cotangent *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
+	on target, logits, classes, divisor *mlxc.Array, slice classSlice, cfg CrossEntropyConfig,
 ) []*mlxc.Array {
 	rows, width := classes.Dim(0), logits.Dim(-1)
-	if cotangent == nil {
+	if divisor == nil {
 		g := lossGeometryFor(on.backend, lossTuning[on.backend].forward, logits.DType(), rows, width, false)
 		launch := lossLaunch(g, logits, classes, cfg)
 		sizes := uint32Args(rows, width, slice.first, slice.total)
@@ -193,8 +215,9 @@ func crossEntropyLosses(
 		return on.launch(crossEntropyKernels.kernel("cross_entropy_forward"), launch, args...)
 	}
 	launch := gradientLossLaunch(on, logits, classes, false, cfg)
-	launch.Outputs = append(launch.Outputs, mlxc.Output{Shape: logits.Shape(), DType: logits.DType()})
-	args := slices.Concat([]*mlxc.Array{logits, classes, cotangent}, uint32Args(rows, width), cfg.options())
+	launch.Outputs = append(launch.Outputs,
+		mlxc.Output{Shape: logits.Shape(), DType: logits.DType()}, mlxc.Output{DType: mlxc.Float32})
+	args := slices.Concat([]*mlxc.Array{logits, classes, divisor}, uint32Args(rows, width), cfg.options())
 	return on.launch(crossEntropyKernels.kernel("cross_entropy_fwd_bwd"), launch, args...)
 }
 

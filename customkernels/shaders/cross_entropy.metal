@@ -23,7 +23,8 @@
 // targets. The state has m and l and not lse, because the rounding of lse would change p by more than p's own rounding.
 //
 //   cross_entropy_forward   state, and the loss if the slice has all classes
-//   cross_entropy_fwd_bwd   loss, state and dx, for a g that is the same for all rows
+//   cross_entropy_fwd_bwd   loss, state and dx, for g = 1/divisor
+//   cross_entropy_reduce    the sum of the losses, divided by divisor
 //   cross_entropy_merge     loss and state, from the states of the slices
 //   cross_entropy_backward  dx, from the state of all classes
 //
@@ -119,7 +120,27 @@ template <
   }
 }
 
-// Computes the loss, the state and dx of every row, for a cotangent that all rows share.
+// Returns, to every thread, the number of rows that are not ignored, at least 1. It is exact up to 2²⁴. scratch is
+// as for threadgroup_sum.
+template <typename INDEX_T>
+inline float counted_rows(
+    device const INDEX_T* targets,
+    uint rows,
+    threadgroup float* scratch,
+    uint thread_index,
+    uint threads,
+    uint lane,
+    uint simdgroup,
+    uint simdgroups) {
+  uint count = 0;
+  for (size_t row = thread_index; row < rows; row += threads) {
+    count += class_of(targets[row]) >= 0;
+  }
+  return max(threadgroup_sum(float(count), scratch, lane, simdgroup, simdgroups), 1.0f);
+}
+
+// Computes the loss, the state and dx of every row, for the cotangent 1/divisor of all losses. If divisor is 0, the
+// number of rows that are not ignored takes its place. used_divisor becomes the divisor.
 template <
     typename T,
     typename INDEX_T,
@@ -135,7 +156,7 @@ template <
 [[kernel]] void cross_entropy_fwd_bwd(
     device const T* logits [[buffer(0)]],
     device const INDEX_T* targets [[buffer(1)]],
-    constant float& cotangent [[buffer(2)]],
+    constant float& divisor [[buffer(2)]],
     constant uint& rows [[buffer(3)]],
     constant uint& width [[buffer(4)]],
     constant float& smoothing [[buffer(5)]],
@@ -144,6 +165,7 @@ template <
     device float* losses [[buffer(8)]],
     device float* states [[buffer(9)]],
     device T* dlogits [[buffer(10)]],
+    device float* used_divisor [[buffer(11)]],
     uint group [[threadgroup_position_in_grid]],
     uint groups [[threadgroups_per_grid]],
     uint thread_index [[thread_position_in_threadgroup]],
@@ -157,6 +179,7 @@ template <
   const LossOptions options = LossOptions{width, 0, width, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
+  threadgroup float counts[32];
   threadgroup Words staged[STAGED_BLOCKS > 0 ? STAGED_BLOCKS * VECS_PER_THREAD * THREADS : 1];
   const auto all = logit_rows<true, Block, Step, VEC, VECS_PER_THREAD, VECS_PER_STEP>(
       logits, dlogits, options, staged, STAGED_BLOCKS, thread_index, threads);
@@ -165,6 +188,11 @@ template <
 
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
   all.stage(own_rows.first, own_rows.end);
+  const float used =
+      divisor > 0 ? divisor : counted_rows(targets, rows, counts, thread_index, threads, lane, simdgroup, simdgroups);
+  if (group == 0 && thread_index == 0) {
+    used_divisor[0] = used;
+  }
   for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
     const uint next = row + own_rows.step;
     const INDEX_T loaded = lane == 0 ? targets[row] : INDEX_T(0);
@@ -181,8 +209,35 @@ template <
     if (thread_index == 0) {
       write_row(target_score<CAPPED>(all.x_row(row), target, options), target, sums, losses, states, row, options);
     }
-    const RowGradient gradient = row_gradient(cotangent, sums.maximum, sums.exp_sum, target, options);
+    const RowGradient gradient = row_gradient(1 / used, sums.maximum, sums.exp_sum, target, options);
     all.write_gradient(row, target < 0, gradient, next, own_rows.end, block);
+  }
+}
+
+// Reduces the losses in one threadgroup. A thread adds VEC neighboring losses at a time.
+template <int VEC>
+[[kernel]] void cross_entropy_reduce(
+    device const float* losses [[buffer(0)]],
+    constant uint& rows [[buffer(1)]],
+    constant float& divisor [[buffer(2)]],
+    device float* loss [[buffer(3)]],
+    uint thread_index [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float scratch[32];
+  const float divided_by = divisor;  // loaded before the losses, and not after their sum
+  const bool is_aligned = vec_aligned<VEC>(losses, rows);
+  float sums[VEC] = {};
+  for (size_t row = size_t(thread_index) * VEC; row < rows; row += size_t(threads) * VEC) {
+    float values[VEC];
+    load_vec<VEC>(losses, row, rows, is_aligned, values);
+    add_values<VEC>(values, sums);
+  }
+  const float sum = threadgroup_sum(Pairwise<VEC>::sum(sums), scratch, lane, simdgroup, simdgroups);
+  if (thread_index == 0) {
+    loss[0] = sum / divided_by;
   }
 }
 

@@ -33,13 +33,14 @@ func TestExportForMac(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer
 	require.NoError(t, run([]string{"-dir", dir}, &out))
-	require.Contains(t, out.String(), "with 3 kernels\n")
+	require.Contains(t, out.String(), "with 4 kernels\n")
 	step, err := os.ReadFile(filepath.Join(dir, stepFile))
 	require.NoError(t, err)
 	files, err := filepath.Glob(filepath.Join(dir, "*.metal"))
 	require.NoError(t, err)
-	require.Len(t, files, 3)
-	for i, name := range []string{"column_sum", "cross_entropy_fwd_bwd", "rms_norm_backward"} {
+	names := []string{"column_sum", "cross_entropy_fwd_bwd", "cross_entropy_reduce", "rms_norm_backward"}
+	require.Len(t, files, len(names))
+	for i, name := range names {
 		text, err := os.ReadFile(files[i])
 		require.NoError(t, err)
 		require.Contains(t, filepath.Base(files[i]), name)

@@ -135,7 +135,8 @@ func TestRank(t *testing.T) {
 }
 
 // TestRankErrors logs the errors of the divided and of the undivided loss and their gradients, relative to the largest
-// true element, and limits the former to twice the latter. It requires equal bits at the second call and in all ranks.
+// true element, and limits the former to twice the latter and two units in the last place, since a loss may be
+// exact by chance. It requires equal bits at the second call and in all ranks.
 func TestRankErrors(t *testing.T) {
 	g := group(t)
 	for _, d := range compare.DTypes() {
@@ -154,7 +155,7 @@ func TestRankErrors(t *testing.T) {
 			t.Logf("rank %d of %d, %v, soft cap %v: errors of loss, dhidden, dweight %.1e; undivided %.1e",
 				g.Rank(), g.Size(), d, cfg.SoftCap, errs, limits)
 			for i := range errs {
-				require.LessOrEqual(t, errs[i], 2*limits[i]+mlxtest.Roundoff(mlxc.Float32))
+				require.LessOrEqual(t, errs[i], 2*limits[i]+4*mlxtest.Roundoff(mlxc.Float32))
 			}
 			require.Equal(t, got, results(t, divided(g, cfg), in))
 			all := mlxc.FromSlice(slices.Concat(got...))
