@@ -36,12 +36,13 @@ type rowGeometry struct {
 	vecUnaligned  int  // elements per vector of unaligned rows
 	prefetch      bool // load a row before the sums of the previous one
 	fullRows      bool // the vectors of the threads fill a row
+	allAligned    bool // no code for unaligned rows, which takes a quarter of the compiler's time
 	rowsPerGroup  int  // that a threadgroup processes at a time
 	bypassCaches  bool // when storing rows of a result (RowWriter)
 }
 
 // rowGeometryFor returns the geometry for rows of a width and dtype. vecsPerThread does not depend on the number of
-// rows and the width, so each kernel has one variant per dtype.
+// rows and the width, so each kernel has few variants per dtype.
 func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
 	t := rowTuning[backend]
 	// Elements are held in the storage dtype: on a GPU a conversion would wait for the load, and on a CPU floats would
@@ -50,7 +51,8 @@ func rowGeometryFor(backend mlxc.Backend, dtype mlxc.DType, rows, width int) row
 	if backend == mlxc.BackendCPU {
 		g.vec = t.vecBytes / mlxc.Float32.Size() // the sums are floats
 		g.vecUnaligned = g.vec
-		g.bypassCaches = rows*width*dtype.Size() >= bytesPastCaches && width%g.vec == 0
+		g.allAligned = width%g.vec == 0 // at any address
+		g.bypassCaches = g.allAligned && rows*width*dtype.Size() >= bytesPastCaches
 	}
 	g.threads = min(wholeSimdgroups(width, t.elementsPerThread), t.maxThreads)
 	g.vecsPerThread = t.elementsPerThread / g.vec

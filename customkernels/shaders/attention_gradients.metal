@@ -8,7 +8,8 @@
 // Without EXACT_DELTA, delta is do·o − dlse, and the kernel computes five products. With EXACT_DELTA, delta is
 // Σ_j p_ij·(do_i·v_j) − dlse (attention_backward.metal), which must be known before the first term of a gradient. A
 // block then visits the panels twice. The first pass computes delta and stores the tiles of p and do·v in memory of the
-// threadgroup. The second pass reads them, so these are five products too.
+// threadgroup. The second pass reads them, so these are five products too. A block of float queries whose probabilities
+// are small needs only one pass (has_small_probabilities).
 //
 // Launch: the position of a threadgroup, one thread, is the part along x, the key head along y and the batch along z. A
 // threadgroup owns blocks of all query heads that share the key head. `blocks` is the number of blocks of queries of a
@@ -20,7 +21,7 @@
 //   elements of T   Lq·(2·D + DV), or with o Lq·(2·D + 2·DV); for each block of queries Lkv·(D + DV), or with
 //                   EXACT_DELTA Lkv·(2·D + DV)
 //   floats          for each panel of keys BLOCK_M·(D + DV); for each block of queries 2·Lkv·(D + DV); for each part of
-//                   dk and dv Lkv·(D + DV); with EXACT_DELTA 4·Lq·Lkv, or CAPPED 6·Lq·Lkv
+//                   dk and dv Lkv·(D + DV); with EXACT_DELTA and two passes 4·Lq·Lkv, or CAPPED 6·Lq·Lkv
 
 #include "attention.h"
 
@@ -150,6 +151,18 @@ inline void add_terms(
   }
 }
 
+// has_small_probabilities reports whether no query of the block gives a key more than an eighth of its weight. delta is
+// a mean of do·v over the keys, and dS = p·(do·v − delta). Only for a key with most of the weight is do·v almost delta,
+// so that the difference could consist of the rounding errors of a delta from o.
+template <typename BLOCK>
+inline bool has_small_probabilities(thread const BLOCK& block) {
+  bool are_small = true;
+  for (int i = 0; i < BLOCK::Scores::LANE_ROWS; i++) {
+    are_small = are_small && block.row_stats.inverse_sum[i] <= 0.125f;  // exp(m − m) / l, the largest one
+  }
+  return are_small;
+}
+
 // add_output_delta adds do·o to the delta of each query.
 template <int VALUE_DIM, typename BLOCK, typename VALUES>
 inline void add_output_delta(thread BLOCK& block, thread VALUES& d_os, thread VALUES& outputs) {
@@ -219,17 +232,20 @@ inline void add_block(
   d_os.load(nullptr, d_o + value_offset, block.rows, 0);
   fill(dq_sum, 0);
   load_statistics<T, HAS_DLSE>(block, statistics, dlse);
-  if (PANEL_FLOATS > 0) {
+  if (PANEL_FLOATS > 0 && (sizeof(T) < sizeof(float) || !has_small_probabilities(block))) {
     block.walk(k, v, mask, nullptr, nullptr);
     add_delta<PANEL_FLOATS, CAPPED, BLOCK_N>(block, queries, d_os, tiles);
+    block.walk(k, v, mask, nullptr, nullptr);
+    add_terms<PANEL_FLOATS, CAPPED, BLOCK_N, HEAD_DIM, VALUE_DIM>(
+        block, queries, d_os, query_rows, d_o_rows, tiles, dq_sum, dk, dv, cleared);
   } else {
     typename BLOCK::WideValues outputs;
     outputs.load(nullptr, o + value_offset, block.rows, 0);
     add_output_delta<VALUE_DIM>(block, d_os, outputs);
+    block.walk(k, v, mask, nullptr, nullptr);
+    add_terms<0, CAPPED, BLOCK_N, HEAD_DIM, VALUE_DIM>(
+        block, queries, d_os, query_rows, d_o_rows, tiles, dq_sum, dk, dv, cleared);
   }
-  block.walk(k, v, mask, nullptr, nullptr);
-  add_terms<PANEL_FLOATS, CAPPED, BLOCK_N, HEAD_DIM, VALUE_DIM>(
-      block, queries, d_os, query_rows, d_o_rows, tiles, dq_sum, dk, dv, cleared);
   multiply(dq_sum, block.scoring.scale);
   store(dq_sum, dq + head_offset, HEAD_DIM, block.rows, 0);
   store_statistics(block, row_stats_out);
@@ -251,7 +267,7 @@ template <
     device const T* k [[buffer(1)]],
     device const T* v [[buffer(2)]],
     device const MASK_T* mask [[buffer(3)]],
-    device const T* o [[buffer(4)]],  // without EXACT_DELTA
+    device const T* o [[buffer(4)]],
     device const T* d_o [[buffer(5)]],
     device const float* statistics [[buffer(6)]],
     device const float* dlse [[buffer(7)]],

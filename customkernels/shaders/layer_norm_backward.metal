@@ -40,6 +40,7 @@
 //                    and accumulators per thread of all rows     or 1 for the fewest registers
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
+//   ALL_ALIGNED      no code for unaligned rows                  false on a GPU; VEC divides the width
 //   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
 //   BYPASS_CACHES    how to store dx (RowWriter)                 false on a GPU
@@ -186,6 +187,7 @@ template <
     int VEC_UNALIGNED,
     bool PREFETCH,
     bool FULL_ROWS,
+    bool ALL_ALIGNED,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_BIAS,
@@ -210,8 +212,9 @@ template <
   threadgroup float3 scratch3[32];
   threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
-  if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
-      (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) && (!(HAS_WEIGHT || HAS_BIAS) || vec_aligned<VEC>(partial, width))) {
+  if (ALL_ALIGNED || (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+                      (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) &&
+                      (!(HAS_WEIGHT || HAS_BIAS) || vec_aligned<VEC>(partial, width)))) {
     layer_norm_rows<
         T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
         BYPASS_CACHES, true>(

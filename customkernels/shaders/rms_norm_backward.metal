@@ -32,6 +32,7 @@
 //   VEC_UNALIGNED    elements per vector of unaligned rows       a power of two, divides VEC·VECS_PER_THREAD
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
+//   ALL_ALIGNED      no code for unaligned rows                  false on a GPU; VEC divides the width
 //   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
 //   BYPASS_CACHES    how to store dx (RowWriter)                 false on a GPU
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
@@ -178,6 +179,7 @@ template <
     int VEC_UNALIGNED,
     bool PREFETCH,
     bool FULL_ROWS,
+    bool ALL_ALIGNED,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
     bool HAS_SUM,
@@ -202,9 +204,9 @@ template <
   threadgroup float2 scratch[2][32];
   threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
-  if (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
-      (!HAS_WEIGHT || (vec_aligned<VEC>(w, width) && vec_aligned<VEC>(partial_dw, width))) &&
-      (!HAS_SUM || vec_aligned<VEC>(dh, width))) {
+  if (ALL_ALIGNED || (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+                      (!HAS_WEIGHT || (vec_aligned<VEC>(w, width) && vec_aligned<VEC>(partial_dw, width))) &&
+                      (!HAS_SUM || vec_aligned<VEC>(dh, width)))) {
     rms_norm_rows<
         T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES, true>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
