@@ -29,6 +29,7 @@ type attentionLaunch struct {
 //   - keys that no query sees, and queries that see no key
 //   - every kind of mask, broadcast along every axis
 //   - packed sequences, one of them empty
+//   - queries that give no key much of their weight
 func attentionShapes(set CaseSet) []attentionLaunch {
 	switch set {
 	case WarpgroupCases:
@@ -78,6 +79,9 @@ func attentionShapes(set CaseSet) []attentionLaunch {
 		},
 		{name: "plain", shape: [7]int{1, 1, 1, 1, 1, 8, 8}},
 		{name: "only out", shape: [7]int{1, 2, 1, 19, 35, 8, 8}, onlyOut: true},
+		// Float32 gradients take one pass on a CPU, because no key has much of a query's weight.
+		{name: "small weights", shape: [7]int{1, 1, 1, 9, 300, 8, 8}},
+		{name: "small weights, soft-cap", shape: [7]int{1, 2, 1, 19, 71, 8, 16}, cfg: AttentionConfig{SoftCap: 0.75}},
 		{name: "causal", shape: [7]int{2, 6, 2, 19, 41, 64, 24}, cfg: AttentionConfig{Causal: true}},
 	}
 }
