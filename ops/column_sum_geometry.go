@@ -31,7 +31,7 @@ var columnSumTuning = map[mlxc.Backend]struct {
 }{
 	mlxc.BackendCPU:   {columnTuning[mlxc.BackendCPU], 1},
 	mlxc.BackendMetal: {columnTuning[mlxc.BackendMetal], 8},
-	// 32 simdgroups load 8 rows each, 256 in total. Wide rows have 132 or 264 threadgroups, so nearly all of their
-	// partial sums are loaded at once.
-	mlxc.BackendCUDA: {columnGeometry{threads: 1024, vec: 1}, 8},
+	// 16 simdgroups load 8 rows each, 128 in total, of the 132 or 264 rows of partial sums. Four such threadgroups fit
+	// a multiprocessor, so that all threadgroups for wide rows are resident.
+	mlxc.BackendCUDA: {columnGeometry{threads: 512, vec: 1}, 8},
 }

@@ -120,7 +120,7 @@ type normKernels struct {
 func (k normKernels) backward(
 	on target, n normGradient, option mlxc.TemplateArg, parameters ...*mlxc.Array,
 ) []*mlxc.Array {
-	g := accumulatingRowGeometry(on.backend, n.x.DType(), n.rows, n.width)
+	g := accumulatingRowGeometry(on, n.x.DType(), n.rows, n.width)
 	var undefined []string
 	if !hasAny(parameters) {
 		undefined = []string{k.partial}
@@ -128,12 +128,13 @@ func (k normKernels) backward(
 	var results []*mlxc.Array
 	if g.blocks == 1 && g.threads <= k.maxThreads {
 		results = on.launch(k.shaders.kernel(k.name), customkernels.Launch{
-			Grid:             [3]int{g.groups * g.threads},
-			Threadgroup:      [3]int{g.threads},
-			MinGroupsPerCore: g.groupsPerCore,
-			Template:         n.template(g).fusedArgs(option),
-			Outputs:          []mlxc.Output{n.like(), n.partialSums(g.groups, parameters)},
-			Undefined:        undefined,
+			Grid:              [3]int{g.groups * g.threads},
+			Threadgroup:       [3]int{g.threads},
+			MinGroupsPerCore:  g.groupsPerCore,
+			ThreadgroupMemory: g.memory,
+			Template:          n.template(g).fusedArgs(option),
+			Outputs:           []mlxc.Output{n.like(), n.partialSums(g.groups, parameters)},
+			Undefined:         undefined,
 		}, slices.Concat(n.operands, n.scalars)...)
 	} else {
 		g.groups = max(g.groups/len(parameters), 1) // partial sums of two parameters cost no more traffic than of one

@@ -35,6 +35,8 @@ type rowGeometry struct {
 	vecsPerThread int  // held in registers
 	vecUnaligned  int  // elements per vector of unaligned rows
 	prefetch      bool // load a row before the sums of the previous one
+	copyThreads   int  // of a threadgroup that prefetches rows to threadgroup memory; 0 for registers
+	memory        int  // Launch.ThreadgroupMemory
 	fullRows      bool // the vectors of the threads fill a row
 	allAligned    bool // no code for unaligned rows, which takes a quarter of the compiler's time
 	rowsPerGroup  int  // that a threadgroup processes at a time
@@ -123,9 +125,9 @@ var accumulatingTuning = map[mlxc.Backend]struct {
 
 // accumulatingRowGeometry returns the geometry for a kernel whose threadgroups accumulate sums over their rows in
 // registers.
-func accumulatingRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width int) rowGeometry {
-	g := rowGeometryFor(backend, dtype, rows, width)
-	t, ok := accumulatingTuning[backend]
+func accumulatingRowGeometry(on target, dtype mlxc.DType, rows, width int) rowGeometry {
+	g := rowGeometryFor(on.backend, dtype, rows, width)
+	t, ok := accumulatingTuning[on.backend]
 	if !ok {
 		return g
 	}
@@ -144,8 +146,22 @@ func accumulatingRowGeometry(backend mlxc.Backend, dtype mlxc.DType, rows, width
 	g.groupsPerCore = threadsPerCore / g.threads
 	g.vecsPerThread = elements / g.vec
 	g.prefetch = 2*t.elementsPerCore*dtype.Size() < t.bytesInFlight
+	if g.prefetch && on.warpgroups && g.blocks == 1 {
+		g.prefetchByCopies(dtype)
+	}
 	g.groups = min(max(rows/max(t.minRows, g.rowsPerGroup), 1), t.cores*g.groupsPerCore)
 	return g
+}
+
+// prefetchByCopies prefetches rows to threadgroup memory, which exceeds what other devices than a Hopper GPU have.
+func (g *rowGeometry) prefetchByCopies(dtype mlxc.DType) {
+	g.copyThreads = g.threads
+	copies := 2 * 2 * g.threads * g.vecsPerThread * g.vec * dtype.Size() // RowCopies
+	sums := 0
+	if g.rowsPerGroup > 1 {
+		sums = g.rowsPerGroup * ceilDiv(g.vecsPerThread, 2) * (g.vec + 1) * 32 * mlxc.Float32.Size() // GroupSums
+	}
+	g.memory = copies + sums + 3<<10 // and two reductions
 }
 
 // statisticsRowsPerStep returns the number of rows for which the statistics kernels of the norms load the weight once.

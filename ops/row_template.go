@@ -30,6 +30,7 @@ func (t rowTemplate) fusedArgs(option mlxc.TemplateArg) []mlxc.TemplateArg {
 	return append(t.weightedArgs(option),
 		mlxc.TemplateArg{Name: "VEC_UNALIGNED", Value: t.geometry.vecUnaligned},
 		mlxc.TemplateArg{Name: "PREFETCH", Value: t.geometry.prefetch},
+		mlxc.TemplateArg{Name: "COPY_THREADS", Value: t.geometry.copyThreads},
 		mlxc.TemplateArg{Name: "FULL_ROWS", Value: t.geometry.fullRows},
 		mlxc.TemplateArg{Name: "ALL_ALIGNED", Value: t.geometry.allAligned},
 		mlxc.TemplateArg{Name: "ROWS_PER_GROUP", Value: t.geometry.rowsPerGroup},

@@ -81,10 +81,21 @@ func forwardVariants(l KernelLaunch) []KernelLaunch {
 }
 
 // fusedNormVariants returns the variants of twoGroups for a norm's fused backward kernel, without the ones whose threads
-// do not hold a row.
+// do not hold a row, and a variant that copies rows of two vectors per thread to threadgroup memory.
 func fusedNormVariants(l KernelLaunch) []KernelLaunch {
 	list := twoGroups(l, func(v *KernelLaunch, _ int) { v.setPartialSums(2) })
-	return slices.DeleteFunc(list, func(v KernelLaunch) bool { return v.Launch.Threadgroup[0] == 5 })
+	list = slices.DeleteFunc(list, func(v KernelLaunch) bool { return v.Launch.Threadgroup[0] == 5 })
+	if l.Case != "6x128" {
+		return list
+	}
+	return append(list, l.variant(func(v *KernelLaunch) {
+		const threads = 32
+		v.setGrid(2, threads)
+		v.setPartialSums(2)
+		v.setTemplate("VEC", 2)
+		v.setTemplate("VECS_PER_THREAD", 4)
+		v.setTemplate("COPY_THREADS", threads)
+	}))
 }
 
 // statisticsVariants returns a variant with one threadgroup of the largest size. It processes two of three rows in one

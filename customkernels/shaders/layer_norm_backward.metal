@@ -39,6 +39,8 @@
 //   VEC_UNALIGNED    elements per vector of unaligned rows,      VEC for the vector registers of a CPU,
 //                    and accumulators per thread of all rows     or 1 for the fewest registers
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
+//   COPY_THREADS     threads of a group that prefetches rows to  0 for a prefetch to registers
+//                    threadgroup memory
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
 //   ALL_ALIGNED      no code for unaligned rows                  false on a GPU; VEC divides the width
 //   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
@@ -102,6 +104,7 @@ template <
     int VECS_PER_THREAD,
     int ACCUMULATORS,
     bool PREFETCH,
+    int COPY_THREADS,
     bool FULL_ROWS,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
@@ -120,15 +123,16 @@ inline void layer_norm_rows(
     threadgroup float2* scratch2,
     threadgroup float3* scratch3,
     threadgroup float* group_sums,
+    threadgroup uint* copies,
     RowThreads threads,
     uint group,
     uint groups,
     uint simdgroup) {
   typedef HeldVecs<T, VEC, VECS_PER_THREAD> Held;
   const GroupRows own_rows = group_rows(threads.group, threads.groups, rows, threads.count);
-  typedef RowStream<T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
+  typedef RowStream<T, VEC, VECS_PER_THREAD, PREFETCH, COPY_THREADS, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
   const Columns<VEC> columns = row_columns<VEC>(threads.index, threads.count, width, ALIGNED);
-  const Stream stream = Stream{x, w, dy, columns.first, columns.stride, width, size_t(own_rows.step) * width};
+  const Stream stream = Stream{x, w, dy, columns.first, columns.stride, width, size_t(own_rows.step) * width, copies};
 
   float dws[VECS_PER_THREAD][VEC];
   float dbs[VECS_PER_THREAD][VEC];
@@ -142,19 +146,20 @@ inline void layer_norm_rows(
   Held held_x, held_dy;
   stream.begin(own_rows.first < own_rows.end, size_t(own_rows.first) * width, held_w, held_x, held_dy);
   const Counts<ACCUMULATORS> counts = count_elements<VEC, ACCUMULATORS>(columns.first, columns.stride, width);
-  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step) {
+  uint buffer = 0;
+  for (uint row = own_rows.first; row < own_rows.end; row += own_rows.step, buffer ^= 1) {
     const size_t start = size_t(row) * width;
     const bool is_last = own_rows.end - row <= own_rows.step;
     Held next_x, next_dy;
-    stream.begin_row(start, is_last, held_x, held_dy, next_x, next_dy);
+    stream.begin_row(start, is_last, buffer, held_x, held_dy, next_x, next_dy);
 
     Moments<ACCUMULATORS> moments =
         row_moments<VEC, ACCUMULATORS, BYPASS_CACHES, ALIGNED>(stream, start, dx + start, held_w, held_x, held_dy);
     const RowStatistics statistics = row_statistics<ACCUMULATORS>(
         moments, counts, eps, scratch2, scratch3, threads.lane, threads.simdgroup, threads.simdgroups);
 
-    convert_anew(held_x);
-    convert_anew(held_dy);
+    hide_origin(held_x);
+    hide_origin(held_dy);
     RowWriter<VEC, T, BYPASS_CACHES> row_of_dx;
     row_of_dx.begin_row(dx + start);
     for (int v = 0; stream.contains(v); v++) {
@@ -186,6 +191,7 @@ template <
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
     bool PREFETCH,
+    int COPY_THREADS,
     bool FULL_ROWS,
     bool ALL_ALIGNED,
     int ROWS_PER_GROUP,
@@ -211,19 +217,24 @@ template <
   threadgroup float2 scratch2[32];
   threadgroup float3 scratch3[32];
   threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
+  typedef RowCopies<T, VEC, VECS_PER_THREAD, COPY_THREADS> Copies;
+  threadgroup typename Copies::Words copies[Copies::SIZE];
+  threadgroup uint* own_copies = reinterpret_cast<threadgroup uint*>(copies + thread_index % Copies::SIZE);
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (ALL_ALIGNED || (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
                       (!HAS_WEIGHT || vec_aligned<VEC>(w, width)) &&
                       (!(HAS_WEIGHT || HAS_BIAS) || vec_aligned<VEC>(partial, width)))) {
     layer_norm_rows<
-        T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
+        T, VEC, VECS_PER_THREAD, VEC_UNALIGNED, PREFETCH, COPY_THREADS, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS,
         BYPASS_CACHES, true>(
-        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
+        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, own_copies, row, group, groups,
+        simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
     layer_norm_rows<
-        T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false, false>(
-        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, row, group, groups, simdgroup);
+        T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, 0, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false, false>(
+        x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, own_copies, row, group, groups,
+        simdgroup);
   }
 }
 

@@ -18,6 +18,13 @@ struct Components<float3> {
 // reach after their reads.
 template <typename V>
 inline V threadgroup_sum(V value, threadgroup V* scratch, uint lane, uint simdgroup, uint simdgroups) {
+#ifdef MLXG_THREADGROUP_SUM
+  if constexpr (Components<V>::COUNT > 1) {
+    if (simdgroups > 1) {
+      return mlxg::threadgroup_sum(value, reinterpret_cast<threadgroup float*>(scratch), lane, simdgroup, simdgroups);
+    }
+  }
+#endif
   value = simd_sum(value);
   if (simdgroups == 1) {
     return value;

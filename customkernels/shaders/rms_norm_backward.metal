@@ -31,6 +31,8 @@
 //   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
 //   VEC_UNALIGNED    elements per vector of unaligned rows       a power of two, divides VEC·VECS_PER_THREAD
 //   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
+//   COPY_THREADS     threads of a group that prefetches rows to  0 for a prefetch to registers
+//                    threadgroup memory
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
 //   ALL_ALIGNED      no code for unaligned rows                  false on a GPU; VEC divides the width
 //   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
@@ -108,6 +110,7 @@ template <
     int VEC,
     int VECS_PER_THREAD,
     bool PREFETCH,
+    int COPY_THREADS,
     bool FULL_ROWS,
     int ROWS_PER_GROUP,
     bool HAS_WEIGHT,
@@ -126,14 +129,15 @@ inline void rms_norm_rows(
     device float* partial_dw,
     threadgroup float2 (*scratch)[32],
     threadgroup float* group_sums,
+    threadgroup uint* copies,
     RowThreads threads,
     uint group,
     uint simdgroup) {
   typedef HeldVecs<T, VEC, VECS_PER_THREAD> Held;
   const GroupRows own_rows = group_rows(threads.group, threads.groups, rows, threads.count);
-  typedef RowStream<T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
-  const Stream stream =
-      Stream{x, w, dy, size_t(threads.index) * VEC, size_t(threads.count) * VEC, width, size_t(own_rows.step) * width};
+  typedef RowStream<T, VEC, VECS_PER_THREAD, PREFETCH, COPY_THREADS, FULL_ROWS, HAS_WEIGHT, ALIGNED> Stream;
+  const Stream stream = Stream{
+      x, w, dy, size_t(threads.index) * VEC, size_t(threads.count) * VEC, width, size_t(own_rows.step) * width, copies};
   const float inverse_width = 1.0f / float(width);
 
   float dws[VECS_PER_THREAD][VEC];
@@ -150,7 +154,7 @@ inline void rms_norm_rows(
     const size_t start = size_t(row) * width;
     const bool is_last = own_rows.end - row <= own_rows.step;
     Held next_x, next_dy, held_dh;
-    stream.begin_row(start, is_last, held_x, held_dy, next_x, next_dy);
+    stream.begin_row(start, is_last, buffer, held_x, held_dy, next_x, next_dy);
     if (HAS_SUM) {
       stream.hold_once(dh + start, held_dh);
     }
@@ -178,6 +182,7 @@ template <
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
     bool PREFETCH,
+    int COPY_THREADS,
     bool FULL_ROWS,
     bool ALL_ALIGNED,
     int ROWS_PER_GROUP,
@@ -203,17 +208,20 @@ template <
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float2 scratch[2][32];
   threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
+  typedef RowCopies<T, VEC, VECS_PER_THREAD, COPY_THREADS> Copies;
+  threadgroup typename Copies::Words copies[Copies::SIZE];
+  threadgroup uint* own_copies = reinterpret_cast<threadgroup uint*>(copies + thread_index % Copies::SIZE);
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (ALL_ALIGNED || (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
                       (!HAS_WEIGHT || (vec_aligned<VEC>(w, width) && vec_aligned<VEC>(partial_dw, width))) &&
                       (!HAS_SUM || vec_aligned<VEC>(dh, width)))) {
     rms_norm_rows<
-        T, VEC, VECS_PER_THREAD, PREFETCH, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES, true>(
-        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
+        T, VEC, VECS_PER_THREAD, PREFETCH, COPY_THREADS, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES,
+        true>(x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, own_copies, row, group, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
-    rms_norm_rows<T, VEC_UNALIGNED, VECS, false, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false, false>(
-        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, row, group, simdgroup);
+    rms_norm_rows<T, VEC_UNALIGNED, VECS, false, 0, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false, false>(
+        x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, own_copies, row, group, simdgroup);
   }
 }
 

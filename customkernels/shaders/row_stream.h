@@ -4,7 +4,8 @@
 // passes. Template parameters select one of two cases:
 //
 //   aligned rows of at most 32   Registers hold the whole row. All loads of a row are issued before its first use. With
-//   elements per thread          PREFETCH the loads of the next row are issued before the sums of the current one.
+//   elements per thread          PREFETCH the loads of the next row are issued before the sums of the current one. With
+//                                COPY_THREADS they are copies to threadgroup memory, which take no registers.
 //   other rows                   Both passes load the elements from device memory. A CPU then has them in its caches,
 //                                where a copy in thread memory would take more space.
 
@@ -95,14 +96,34 @@ struct GroupSums {
   }
 };
 
+// The threadgroup memory for copies of x and dy: a buffer for the current row and one for the next. A thread copies and
+// uses only its own vectors, THREADS apart, so copies need no barrier. THREADS is the size of the group, or 0 without
+// copies.
+template <typename T, int VEC, int VECS_PER_THREAD, int THREADS>
+struct RowCopies {
+  typedef typename HeldVecs<T, VEC, VECS_PER_THREAD>::Words Words;
+  static constexpr constant int BUFFER = 2 * VECS_PER_THREAD * THREADS;
+  static constexpr constant int SIZE = THREADS > 0 ? 2 * BUFFER : 1;
+};
+
 // One thread's access to the rows of x and dy and to the weight. The held vectors are arguments and not members, so
 // that each array is a variable of its own. With FULL_ROWS the threads' vectors fill each row, so no load or store has
 // a condition.
-template <typename T, int VEC, int VECS_PER_THREAD, bool PREFETCH, bool FULL_ROWS, bool HAS_WEIGHT, bool ALIGNED>
+template <
+    typename T,
+    int VEC,
+    int VECS_PER_THREAD,
+    bool PREFETCH,
+    int COPY_THREADS,
+    bool FULL_ROWS,
+    bool HAS_WEIGHT,
+    bool ALIGNED>
 struct RowStream {
   typedef HeldVecs<T, VEC, VECS_PER_THREAD> Held;
   typedef HeldVecs<float, VEC, VECS_PER_THREAD> HeldWeight;  // converted once for all rows
+  typedef RowCopies<T, VEC, VECS_PER_THREAD, COPY_THREADS> Copies;
   static constexpr constant bool WHOLE_ROWS = ALIGNED && VECS_PER_THREAD * VEC <= 32;
+  static constexpr constant bool HAS_COPIES = WHOLE_ROWS && COPY_THREADS > 0;
   static constexpr constant bool IS_ALIGNED = ALIGNED;
 
   device const T* x;
@@ -111,7 +132,8 @@ struct RowStream {
   size_t first;  // the thread's vector v begins at column first + v·stride
   size_t stride;
   size_t width;
-  size_t row_step;  // elements from a row to the next one of the same threads
+  size_t row_step;           // elements from a row to the next one of the same threads
+  threadgroup uint* copies;  // the thread's first vector of RowCopies
 
   size_t column(int v) const { return first + v * stride; }
 
@@ -124,10 +146,24 @@ struct RowStream {
     }
   }
 
+  // Returns the place of vector v of x (array 0) or dy (array 1).
+  threadgroup typename Copies::Words* copy_of(uint buffer, int array, int v) const {
+    const uint at = buffer * Copies::BUFFER + (2 * v + array) * COPY_THREADS;
+    return reinterpret_cast<threadgroup typename Copies::Words*>(copies) + at;
+  }
+
+  // Begins to copy a row to a buffer.
+  void copy(size_t start, uint buffer) const {
+    for (int v = 0; contains(v); v++) {
+      copy_vec_ahead(copy_of(buffer, 0, v), x + start + column(v));
+      copy_vec_ahead(copy_of(buffer, 1, v), dy + start + column(v));
+    }
+  }
+
   // Converts vector v of a row to float, from `held` or from device memory.
   void held_values(thread const Held& held, device const T* row, int v, thread float* values) const {
     if (WHOLE_ROWS) {
-      convert_vec<VEC, float>(reinterpret_cast<thread const T*>(held.vecs[v].values), values);
+      convert_held<T, VEC>(held.vecs[v], values);
     } else {
       load_vec<VEC>(row, column(v), width, ALIGNED, values);
     }
@@ -138,17 +174,39 @@ struct RowStream {
     for (int v = 0; WHOLE_ROWS && HAS_WEIGHT && contains(v); v++) {
       load_vec<VEC>(w, column(v), width, true, reinterpret_cast<thread float*>(held_w.vecs[v].values));
     }
-    if (WHOLE_ROWS && PREFETCH && has_rows) {
+    if (HAS_COPIES && HAS_WEIGHT) {
+      hide_origin(held_w);
+    }
+    if (HAS_COPIES && has_rows) {
+      copy(start, 0);
+      end_copies_ahead();
+    } else if (WHOLE_ROWS && PREFETCH && has_rows) {
       hold(x + start, held_x);
       hold(dy + start, held_dy);
     }
   }
 
-  // Loads the row at `start` or, with PREFETCH, the next row, if registers hold whole rows.
+  // Loads the row at `start` or, with PREFETCH, the next row, if registers hold whole rows. buffer is 0 for the first
+  // row and alternates with 1.
   void begin_row(
-      size_t start, bool is_last, thread Held& held_x, thread Held& held_dy, thread Held& next_x, thread Held& next_dy)
-      const {
-    if (WHOLE_ROWS && !PREFETCH) {
+      size_t start,
+      bool is_last,
+      uint buffer,
+      thread Held& held_x,
+      thread Held& held_dy,
+      thread Held& next_x,
+      thread Held& next_dy) const {
+    if (HAS_COPIES) {
+      if (!is_last) {
+        copy(start + row_step, buffer ^ 1);
+      }
+      end_copies_ahead();
+      wait_for_copies_ahead<1>();
+      for (int v = 0; contains(v); v++) {
+        held_x.vecs[v] = *copy_of(buffer, 0, v);
+        held_dy.vecs[v] = *copy_of(buffer, 1, v);
+      }
+    } else if (WHOLE_ROWS && !PREFETCH) {
       hold(x + start, held_x);
       hold(dy + start, held_dy);
     } else if (WHOLE_ROWS && !is_last) {
@@ -194,7 +252,7 @@ struct RowStream {
       thread Held& held_dy,
       thread const Held& next_x,
       thread const Held& next_dy) const {
-    if (WHOLE_ROWS && PREFETCH && !is_last) {
+    if (WHOLE_ROWS && PREFETCH && !HAS_COPIES && !is_last) {
       held_x = next_x;
       held_dy = next_dy;
     }

@@ -196,7 +196,8 @@ inline void prefetch_row_store(device T* p) {
 // before it uses the elements.
 template <typename HELD_T, int VEC, int VECS_PER_THREAD>
 struct HeldVecs {
-  Vec<uint, (VEC * sizeof(HELD_T) + 3) / 4> vecs[VECS_PER_THREAD];
+  typedef Vec<uint, (VEC * sizeof(HELD_T) + 3) / 4> Words;
+  Words vecs[VECS_PER_THREAD];
 };
 
 // Loads vector v of an aligned row, which begins at `column`, into `held`. If HELD_T is T, the thread does not wait for
@@ -211,10 +212,10 @@ inline void load_vec_held(
   }
 }
 
-// Makes the compiler convert held vectors again after this point. Otherwise it may keep their floats in registers,
-// which take twice the space of halves.
+// Hides from the compiler how held vectors were computed. It then converts halves again at their next use, instead of
+// keeping floats in twice the registers. And it keeps the floats of a weight, instead of converting them at each use.
 template <typename HELD_T, int VEC, int VECS_PER_THREAD>
-inline void convert_anew(thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
+inline void hide_origin(thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
 #ifdef MLXG_COPIES_AHEAD
   for (int v = 0; v < VECS_PER_THREAD; v++) {
     for (size_t i = 0; i < sizeof(held.vecs[v]) / sizeof(uint); i++) {
@@ -224,21 +225,51 @@ inline void convert_anew(thread HeldVecs<HELD_T, VEC, VECS_PER_THREAD>& held) {
 #endif
 }
 
+// Converts a held vector to float. The bits of a bfloat are the upper half of a float's, so a shift or a mask of the
+// word converts it. NVIDIA's compiler needs two more instructions for the elements of a vector of bfloats.
+template <typename T, int VEC, typename WORDS>
+inline void convert_held(thread const WORDS& words, thread float* values) {
+#ifndef MLXG_VECTOR_CONVERSIONS
+  if (is_same<T, bfloat>::value && VEC % 2 == 0) {
+    for (int k = 0; k < VEC; k += 2) {
+      values[k] = as_type<float>(words.values[k / 2] << 16);
+      values[k + 1] = as_type<float>(words.values[k / 2] & 0xffff0000u);
+    }
+    return;
+  }
+#endif
+  convert_vec<VEC, float>(reinterpret_cast<thread const T*>(words.values), values);
+}
+
 // Copies of a thread's vectors of an aligned row to threadgroup memory. An executor that defines MLXG_COPIES_AHEAD
-// copies asynchronously, so the thread must not use the memory before wait_for_copies_ahead.
+// copies asynchronously.
+//
+//   copy_vec_ahead          begins a copy; the thread must not use the memory before it has waited
+//   end_copies_ahead        makes a group of the copies since the previous call
+//   wait_for_copies_ahead   waits for all copies or, with LATER, for all but the last LATER groups
 #ifdef MLXG_COPIES_AHEAD
 template <typename WORDS, typename T>
 inline void copy_vec_ahead(threadgroup WORDS* to, device const T* from) {
   mlxg::copy_ahead<sizeof(WORDS)>(mlxg::shared_address(to), from, true);
 }
+inline void end_copies_ahead() {
+  mlxg::end_own_copies();
+}
 inline void wait_for_copies_ahead() {
   mlxg::wait_for_own_copies();
+}
+template <int LATER>
+inline void wait_for_copies_ahead() {
+  mlxg::wait_for_own_copies<LATER>();
 }
 #else
 template <typename WORDS, typename T>
 inline void copy_vec_ahead(threadgroup WORDS* to, device const T* from) {
   *to = *reinterpret_cast<device const WORDS*>(from);
 }
+inline void end_copies_ahead() {}
+inline void wait_for_copies_ahead() {}
+template <int LATER>
 inline void wait_for_copies_ahead() {}
 #endif
 

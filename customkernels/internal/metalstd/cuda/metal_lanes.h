@@ -143,6 +143,101 @@ struct quad_reduction {
   MLXG_INLINE static T run(const T& v, line) { return reduce_lanes<T, Op, 4>(v); }
 };
 
+// ---- sums of two or three floats ----
+//
+// Their exchanges share shuffles: after the first one, a lane has the sum of one component only. The order of the
+// additions is that of reduce_lanes, so the sums have the same bits. All lanes must be active.
+
+// Adds pairs of lanes whose numbers differ in `bit`. The lane without the bit gets the sum of a, the other the sum of
+// b.
+MLXG_INLINE float sum_of_opposite(float a, float b, unsigned bit) {
+  const bool second = self().lane() & bit;
+  return (second ? b : a) + from_opposite(second ? a : b, bit);
+}
+
+// Sums lanes whose numbers differ in the bits up to `first`.
+template <unsigned first>
+MLXG_INLINE float sum_of_lanes(float v) {
+#pragma unroll
+  for (unsigned bit = first; bit > 0; bit /= 2) {
+    v += from_opposite(v, bit);
+  }
+  return v;
+}
+
+// Returns, to lane component_lane(i), the sum of component i over the warp.
+MLXG_INLINE float component_sum(metal::float2 v) {
+  return sum_of_lanes<8>(sum_of_opposite(v.data[0], v.data[1], 16));
+}
+MLXG_INLINE float component_sum(metal::float3 v) {
+  const float third = v.data[2] + from_opposite(v.data[2], 16);
+  return sum_of_lanes<4>(sum_of_opposite(sum_of_opposite(v.data[0], v.data[1], 16), third, 8));
+}
+MLXG_INLINE unsigned component_lane(unsigned i) {
+  return 16 * i % 24;  // 0, 16, 8
+}
+
+template <int N>
+struct reduction<metal::vec<float, N>, op_sum> {
+  using T = metal::vec<float, N>;
+  MLXG_INLINE static T run(const T& v, line) {
+    if constexpr (N > 3) {
+      return reduce_lanes<T, op_sum, 32>(v);
+    } else {
+      const uint32_t active = __activemask();
+      if (active != 0xffffffffu) {
+        return reduce_some_lanes<T, op_sum, 32>(v, active);
+      }
+      const float sum = component_sum(v);
+      T r;
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        r.data[i] = from_lane(active, sum, component_lane(i));
+      }
+      return r;
+    }
+  }
+};
+
+// The shaders' threadgroup_sum of two or three floats calls the function of this header.
+#define MLXG_THREADGROUP_SUM 1
+
+// Returns the sum over at most 4·LANES warps of a block to every thread. LANES lanes load four warps' sums each. They
+// add them in the order of a shuffle of one sum per lane, so the result has the same bits.
+template <unsigned LANES, class T>
+MLXG_INLINE T sum_of_warps(T value, float* scratch, unsigned lane, unsigned simdgroup, unsigned simdgroups) {
+  constexpr int N = metal::detail::lanes<T>;
+  const float own = component_sum(value);
+  const unsigned component = lane == 8 ? 2 : lane / 16;
+  if (component < N && component_lane(component) == lane) {
+    scratch[32 * component + simdgroup % LANES * 4 + simdgroup / LANES] = own;
+  }
+  __syncthreads();
+  float sums[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    float four[4];  // of warps lane % LANES, LANES apart
+#pragma unroll
+    for (unsigned k = 0; k < 4; ++k) {
+      four[k] = lane % LANES + k * LANES < simdgroups ? scratch[32 * i + lane % LANES * 4 + k] : 0.0f;
+    }
+    sums[i] = sum_of_lanes<LANES / 2>(four[0] + four[2] + (four[1] + four[3]));
+  }
+  T result;
+  ::memcpy(&result, sums, sizeof(sums));
+  return result;
+}
+
+// Returns the sum of a float2 or float3 over a block of several whole warps to every thread. scratch has 32 floats for
+// each component.
+template <class T>
+MLXG_INLINE T threadgroup_sum(T value, float* scratch, unsigned lane, unsigned simdgroup, unsigned simdgroups) {
+  return simdgroups <= 4    ? sum_of_warps<1>(value, scratch, lane, simdgroup, simdgroups)
+         : simdgroups <= 8  ? sum_of_warps<2>(value, scratch, lane, simdgroup, simdgroups)
+         : simdgroups <= 16 ? sum_of_warps<4>(value, scratch, lane, simdgroup, simdgroups)
+                            : sum_of_warps<8>(value, scratch, lane, simdgroup, simdgroups);
+}
+
 // Scans over the active lanes in lane order, in groups of `width` lanes.
 template <class T, class Op, bool inclusive, unsigned width>
 struct scan {

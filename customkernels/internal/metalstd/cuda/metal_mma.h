@@ -158,6 +158,17 @@ MLXG_INLINE void wait_for_own_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+// end_own_copies makes a group of this thread's copies since the previous call.
+MLXG_INLINE void end_own_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+// wait_for_own_copies<LATER> blocks until the copies of this thread have arrived, except its last LATER groups.
+template <int LATER>
+MLXG_INLINE void wait_for_own_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
+
 // wait_for_copies blocks until the copies of all threads of the threadgroup have arrived.
 MLXG_INLINE void wait_for_copies() {
   wait_for_own_copies();
