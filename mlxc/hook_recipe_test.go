@@ -75,6 +75,35 @@ func TestRecipeRunsItsFunctionsOnce(t *testing.T) {
 	}
 }
 
+// The vjp is recorded for each list of arguments whose gradients are needed.
+func TestRecipeOfSomeArguments(t *testing.T) {
+	id, recordings := recipe.ID(t.Name()), 0
+	f := func(a arrays) arrays {
+		return recipe.Use[*mlxc.Array]()(id, a, 1,
+			func(a arrays) arrays {
+				product := a[0].Mul(a[1])
+				return arrays{product.Square().Sum(), product}
+			},
+			func(p, cotangents, outputs arrays) arrays {
+				recordings++
+				d := outputs[1].Mul(cotangents[0]).MulScalar(2)
+				return arrays{p[1].Mul(d), p[0].Mul(d)}
+			})
+	}
+	x, y := mlxc.FromSlice([]float32{1}), mlxc.FromSlice([]float32{3})
+	want := []float32{18, 6}
+	for range 2 {
+		for _, argnums := range [][]int{{0}, {1}, {0, 1}} {
+			_, grads, err := mlxc.ValueAndGrad(f, argnums...)(arrays{x, y})
+			require.NoError(t, err)
+			for i, n := range argnums {
+				require.Equal(t, want[n:n+1], mlxtest.Floats(t, grads[i]))
+			}
+		}
+	}
+	require.Equal(t, 3, recordings)
+}
+
 func TestRecipeUnderTransforms(t *testing.T) {
 	c := newCountedRecipe(t)
 	x, y := mlxc.FromSlice([]float32{1, 2}), mlxc.FromSlice([]float32{3, 4})

@@ -22,7 +22,6 @@ const productWorkspace = 4 << 20
 
 func newCUDALoss(l linearLoss) cudaLoss {
 	p := productsInPlace()
-	l.hidden, l.weight = l.hidden.Contiguous(), l.weight.Contiguous()
 	return cudaLoss{linearLoss: l, products: p, workspace: p.Undefined(mlxc.Uint8, productWorkspace)}
 }
 
@@ -133,7 +132,7 @@ func (l cudaLoss) gradients(
 			states = all[0]
 		}
 	}
-	dtype, hidden := l.weight.DType(), scaled.hidden.Contiguous()
+	dtype := l.weight.DType()
 	var last []*mlxc.Array // products of the previous slice
 	for i, s := range slices.Backward(l.classSlices()) {
 		dlogits, memory, written := l.dlogits(i, kept, states, scaled.cotangents)
@@ -153,7 +152,7 @@ func (l cudaLoss) gradients(
 			} else if dweight == nil {
 				dweight = l.products.Undefined(dtype, l.weight.Shape()...)
 			}
-			p.B, p.Destination, p.Accumulate, p.Factor = hidden, dweight, false, scaled.dweight
+			p.B, p.Destination, p.Accumulate, p.Factor = scaled.hidden, dweight, false, scaled.dweight
 			p.TransposedA, p.Begin = true, s.begin*l.weight.Dim(1)
 			dweight = l.products.Into(p)
 			last = append(last, dweight)

@@ -24,7 +24,7 @@ type Functions[A, D any] struct {
 	ScaleRows func(a, factors, zeros A) A
 }
 
-// A Product describes a product of matrices. All arrays must be contiguous in row-major order.
+// A Product describes a product of matrices. Destination and Workspace must be contiguous in row-major order.
 type Product[A any] struct {
 	A, B                     A
 	TransposedA, TransposedB bool

@@ -38,6 +38,14 @@ var (
 	mu   sync.Mutex
 	ids  = map[any]uint64{}
 	last uint64
+
+	// recent holds some of the ids. Comparing keys takes a fraction of the time of hashing one, which reads the
+	// descriptions of its types.
+	recent [8]struct {
+		key any
+		id  uint64
+	}
+	oldest int
 )
 
 // maxIDs bounds the number of keys. A program may change an option at every step.
@@ -48,6 +56,11 @@ const maxIDs = 4096
 func ID(key any) uint64 {
 	mu.Lock()
 	defer mu.Unlock()
+	for i := range recent {
+		if recent[i].key == key {
+			return recent[i].id
+		}
+	}
 	id, found := ids[key]
 	if !found {
 		if len(ids) >= maxIDs {
@@ -57,5 +70,7 @@ func ID(key any) uint64 {
 		id = last
 		ids[key] = id
 	}
+	recent[oldest].key, recent[oldest].id = key, id
+	oldest = (oldest + 1) % len(recent)
 	return id
 }

@@ -155,8 +155,8 @@ char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
   mlxg::guard g;
   auto arrays = mlxg::arrays_of(ctx, n);
   char* err = with_errors([&] {
-    mlxg::repair(arrays);
-    mlxg::evaluation::plan(arrays, false)->start(arrays);
+    bool on_cpu = mlxg::repair(arrays);
+    mlxg::submit(std::move(arrays), on_cpu);
   });
   mlxg::restore_signal_stacks();
   return err;

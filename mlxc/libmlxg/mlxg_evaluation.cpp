@@ -262,6 +262,16 @@ void evaluation::start(const arrays& roots) {
   started.push_back(shared_from_this());
 }
 
+void submit(arrays roots, bool on_cpu) {
+  if (on_cpu || !by_event.empty()) {
+    evaluation::plan(roots, false)->start(roots);
+    return;
+  }
+  require_open();
+  settle();
+  mx::async_eval(std::move(roots));
+}
+
 void evaluation::run(const arrays& roots) {
   guard_nodes();
   try {

@@ -100,6 +100,10 @@ class evaluation : public std::enable_shared_from_this<evaluation> {
   std::atomic<bool> reported_ = false;  // whether a call has returned the error
 };
 
+// submit starts the evaluation of all roots that have no value yet and does not wait. on_cpu tells whether one of the
+// nodes runs on a CPU. If none does, and no task of an earlier evaluation may still run, there is nothing to plan.
+void submit(arrays roots, bool on_cpu);
+
 // node_of returns a reference to the node of a, which does not keep it.
 std::weak_ptr<void> node_of(const mx::array& a);
 

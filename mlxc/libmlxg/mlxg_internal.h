@@ -97,8 +97,8 @@ using function = std::function<arrays(const arrays&)>;
 mlx::core::array argument_of(mlx::core::array a);
 
 // repair replaces the nodes of a graph that MLX computes wrongly. Every evaluation calls it first, with the
-// graph lock held.
-void repair(arrays& roots);
+// graph lock held. It returns whether a node runs on a CPU.
+bool repair(arrays& roots);
 
 // call_function calls the Go function with this id. It is for calls during which Go keeps the id registered.
 arrays call_function(uintptr_t id, const arrays& args);

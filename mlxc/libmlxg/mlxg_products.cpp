@@ -8,6 +8,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,7 @@ struct functions {
   void (*make_current)(void* device);
   void (*set_input)(encoder*, const mx::array&);
   void (*set_output)(encoder*, const mx::array&);
+  void (*add_completed)(encoder*, std::function<void()>);
   void (*add_graph)(encoder*, void* graph);
 
   int (*create)(void** handle);
@@ -106,6 +108,7 @@ struct functions {
     find(make_current, mlx, "_ZN3mlx4core2cu6Device12make_currentEv");
     find(set_input, mlx, "_ZN3mlx4core2cu14CommandEncoder15set_input_arrayERKNS0_5arrayE");
     find(set_output, mlx, "_ZN3mlx4core2cu14CommandEncoder16set_output_arrayERKNS0_5arrayE");
+    find(add_completed, mlx, "_ZN3mlx4core2cu14CommandEncoder21add_completed_handlerESt8functionIFvvEE");
     find(add_graph, mlx, "_ZN3mlx4core2cu14CommandEncoder14add_graph_nodeEP10CUgraph_st");
     void* blas = open("libcublasLt.so.13");
     if (!blas) {
@@ -225,18 +228,22 @@ class product : public on_cuda {
     std::lock_guard lock(sessions_lock());
     auto& s = session_of(stream().device);
     auto e = cuda().encoder_of(stream());
+    auto operands = inputs;
+    for (int i : {0, 1}) {
+      make_contiguous(operands[i], e);
+    }
     // MLX runs nodes of a graph side by side unless one reads an output of the other. All operands are registered as
     // outputs, so that the product runs after all earlier uses of their memory and before all later ones.
-    for (size_t i = 0; i < inputs.size(); i++) {
-      cuda().set_input(e, inputs[i]);
+    for (size_t i = 0; i < operands.size(); i++) {
+      cuda().set_input(e, operands[i]);
       if (i < 4) {
-        cuda().set_output(e, inputs[i]);
+        cuda().set_output(e, operands[i]);
       }
     }
     void* graph = nullptr;
     check(cuda().capture_begin(s.stream, capture_thread_local), "cuStreamBeginCapture");
     try {
-      record(s, inputs);
+      record(s, operands);
     } catch (...) {
       if (cuda().capture_end(s.stream, &graph) == 0 && graph) {
         cuda().graph_destroy(graph);
@@ -249,6 +256,17 @@ class product : public on_cuda {
   }
 
  private:
+  // make_contiguous replaces a view by a copy in row-major order, which lives until the device has run the product.
+  void make_contiguous(mx::array& a, encoder* e) {
+    if (a.flags().row_contiguous) {
+      return;
+    }
+    std::vector<mx::array> copy{mx::contiguous(a, false, stream())};
+    copy[0].primitive().eval_gpu({a}, copy);
+    a = copy[0];
+    cuda().add_completed(e, [a] {});
+  }
+
   // cuBLASLt's matrices are column-major, so it computes the transpose: bᵀ·aᵀ.
   void record(session& s, const std::vector<mx::array>& inputs) {
     auto &a = inputs[0], &b = inputs[1], &into = inputs[2], &workspace = inputs[3];

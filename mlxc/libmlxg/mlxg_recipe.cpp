@@ -4,7 +4,9 @@
 #include <atomic>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -273,34 +275,41 @@ arrays stopped(arrays all) {
 }
 
 // recipe is a function and its vjp. Only the vjp reads the hidden outputs, which follow the visible ones. It receives
-// the cotangents of the visible outputs. It is recorded at its first use, separately for a first cotangent of 1, which
-// the function by_go may read.
+// the cotangents of the visible outputs. It is recorded at its first use, separately for each list of arguments whose
+// gradients are needed, and for a first cotangent of 1, which the function by_go may read.
 struct recipe {
   graph forward;
   size_t visible;
   mlxg::vjp_function by_go;
-  std::unique_ptr<graph> backward, backward_of_one;
+  std::map<std::vector<size_t>, graph> backward[2];  // by the arguments; the second for a first cotangent of 1
 
-  arrays vjp(const arrays& primals, const arrays& cotangents, const arrays& outputs) {
+  // vjp returns the gradients of the arguments with the numbers in `wanted`.
+  arrays vjp(
+      const arrays& primals, const arrays& cotangents, const arrays& outputs, const std::vector<size_t>& wanted) {
     arrays all;
     all.reserve(primals.size() + visible + outputs.size());
     all.insert(all.end(), primals.begin(), primals.end());
     all.insert(all.end(), cotangents.begin(), cotangents.begin() + visible);
     all.insert(all.end(), outputs.begin(), outputs.end());
     bool one = is_one(cotangents[0]);
-    auto& recorded = one ? backward_of_one : backward;
-    if (!recorded) {
+    auto recorded = backward[one].find(wanted);
+    if (recorded == backward[one].end()) {
       auto of_all = [&](const arrays& a) {
         auto p = a.begin() + primals.size(), c = p + visible;
-        return by_go({a.begin(), p}, {p, c}, {c, a.end()});
+        auto gradients = by_go({a.begin(), p}, {p, c}, {c, a.end()});
+        arrays selected;
+        for (auto n : wanted) {
+          selected.push_back(gradients.at(n));
+        }
+        return selected;
       };
       auto traced = placeholders(all);
       if (one) {
         traced[primals.size()] = cotangents[0];
       }
-      recorded = std::make_unique<graph>(record_graph(of_all, traced));
+      recorded = backward[one].emplace(wanted, record_graph(of_all, traced)).first;
     }
-    return recorded->call(all);
+    return recorded->second.call(all);
   }
 };
 
@@ -308,7 +317,12 @@ struct recipe {
 arrays custom_vjp(const std::shared_ptr<recipe>& r, const arrays& arguments) {
   return mlxg::custom_vjp(
       [r](const arrays& a) { return r->forward.call(a); },
-      [r](const arrays& p, const arrays& c, const arrays& o) { return r->vjp(p, c, o); }, arguments);
+      [r](const arrays& p, const arrays& c, const arrays& o) {
+        std::vector<size_t> every(p.size());
+        std::iota(every.begin(), every.end(), 0);
+        return r->vjp(p, c, o, every);
+      },
+      arguments);
 }
 
 // vmap_recipe maps a recipe over axes of its arguments.
@@ -327,13 +341,12 @@ class differentiable : public mlxg::wrapper {
 
   arrays vjp(const arrays& primals, const arrays& cotangents, const std::vector<int>& argnums, const arrays& outputs)
       override {
-    auto gradients = r_->vjp(arguments_of(primals), cotangents, outputs);
-    arrays selected;
-    selected.reserve(argnums.size());
+    std::vector<size_t> wanted;
+    wanted.reserve(argnums.size());
     for (size_t n : argnums) {
-      selected.push_back(gradients.at(std::find(places_.begin(), places_.end(), n) - places_.begin()));
+      wanted.push_back(std::find(places_.begin(), places_.end(), n) - places_.begin());
     }
-    return selected;
+    return r_->vjp(arguments_of(primals), cotangents, outputs, wanted);
   }
 
   std::pair<arrays, std::vector<int>> vmap(const arrays& inputs, const std::vector<int>& axes) override {
@@ -404,13 +417,7 @@ class differentiable_graph : public mlxg::forwarder {
 
   arrays vjp(const arrays& primals, const arrays& cotangents, const std::vector<int>& argnums, const arrays&) override {
     arrays arguments(primals.begin(), primals.begin() + first());
-    auto gradients = r_->vjp(arguments, cotangents, outputs_of(primals));
-    arrays selected;
-    selected.reserve(argnums.size());
-    for (size_t n : argnums) {
-      selected.push_back(gradients.at(n));
-    }
-    return selected;
+    return r_->vjp(arguments, cotangents, outputs_of(primals), {argnums.begin(), argnums.end()});
   }
 
   arrays jvp(const arrays& primals, const arrays& tangents, const std::vector<int>& argnums) override {

@@ -142,7 +142,8 @@ class walk {
 
   walk(const walk&) = delete;
 
-  void from(mlxg::arrays& roots) {
+  // from returns whether one of the nodes runs on a CPU.
+  bool from(mlxg::arrays& roots) {
     for (auto& r : roots) {
       visit(r);
     }
@@ -162,6 +163,7 @@ class walk {
         visit(s);
       }
     }
+    return on_cpu_;
   }
 
  private:
@@ -193,6 +195,7 @@ class walk {
       return;
     }
     repair(a);
+    on_cpu_ = on_cpu_ || a.primitive().device() == mx::Device::cpu;
     seen_.push_back(&a);
     a.set_status(marked);
   }
@@ -241,14 +244,15 @@ class walk {
   }
 
   std::vector<mx::array*> seen_;
+  bool on_cpu_ = false;
 };
 
 }  // namespace
 
 namespace mlxg {
 
-void repair(arrays& roots) {
-  walk().from(roots);
+bool repair(arrays& roots) {
+  return walk().from(roots);
 }
 
 }  // namespace mlxg

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <vector>
 
+#include "mlx/backend/cuda/cuda.h"
 #include "mlx/mlx.h"
 #include "mlxg_immortal.h"
 #include "mlxg_internal.h"
@@ -206,8 +207,7 @@ int mlxg_current_backend(void) {
   if (!is_gpu(s)) {
     return 0;
   }
-  bool cuda = false;
-  mlx_cuda_is_available(&cuda);
+  static const bool cuda = mlx::core::cu::is_available();
   return cuda && s != mlxg_placeholder_gpu() ? 2 : 1;
 }
 
