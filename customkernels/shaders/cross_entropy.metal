@@ -179,7 +179,6 @@ template <
   const LossOptions options = LossOptions{width, 0, width, smoothing, z_loss, soft_cap};
   threadgroup float maxima[32];
   threadgroup float2 slots[32];
-  threadgroup float counts[32];
   threadgroup Words staged[STAGED_BLOCKS > 0 ? STAGED_BLOCKS * VECS_PER_THREAD * THREADS : 1];
   const auto all = logit_rows<true, Block, Step, VEC, VECS_PER_THREAD, VECS_PER_STEP>(
       logits, dlogits, options, staged, STAGED_BLOCKS, thread_index, threads);
@@ -188,6 +187,7 @@ template <
 
   const GroupRows own_rows = group_rows(group, groups, rows, threads);
   all.stage(own_rows.first, own_rows.end);
+  threadgroup float* const counts = reinterpret_cast<threadgroup float*>(slots);  // group_sums begins with maxima
   const float used =
       divisor > 0 ? divisor : counted_rows(targets, rows, counts, thread_index, threads, lane, simdgroup, simdgroups);
   if (group == 0 && thread_index == 0) {
