@@ -359,8 +359,9 @@ func (a attentionArgs) rowStats(on target, out, statistics, dOut, dLSE *mlxc.Arr
 	return rowStatsOfOutput(on, out, statistics, dOut, dLSE)
 }
 
-// needsExactDelta reports whether a delta computed from the rounded output would make a gradient less accurate: the
-// gradients of q, k and v if their products are exact, and the gradients of a float32 mask and of float32 sinks.
+// needsExactDelta reports whether a delta computed from the rounded output could make a gradient less accurate: the
+// gradients of q, k and v if their products are exact, and the gradients of a float32 mask and of float32 sinks. On a
+// CPU, attention_gradients uses it nevertheless for float32 queries whose probabilities are small.
 func (a attentionArgs) needsExactDelta(on target) bool {
 	isFloat32 := func(x *mlxc.Array) bool { return x != nil && x.DType() == mlxc.Float32 }
 	return hasExactProducts(on.backend, a.q.DType(), max(a.q.Dim(3), a.v.Dim(3))) ||

@@ -153,7 +153,8 @@ func accumulatingRowGeometry(on target, dtype mlxc.DType, rows, width int) rowGe
 	return g
 }
 
-// prefetchByCopies prefetches rows to threadgroup memory, which exceeds what other devices than a Hopper GPU have.
+// prefetchByCopies prefetches rows to threadgroup memory. It takes up to 84 KB of a multiprocessor, more than some GPUs
+// other than Hopper have.
 func (g *rowGeometry) prefetchByCopies(dtype mlxc.DType) {
 	g.copyThreads = g.threads
 	copies := 2 * 2 * g.threads * g.vecsPerThread * g.vec * dtype.Size() // RowCopies
@@ -161,7 +162,7 @@ func (g *rowGeometry) prefetchByCopies(dtype mlxc.DType) {
 	if g.rowsPerGroup > 1 {
 		sums = g.rowsPerGroup * ceilDiv(g.vecsPerThread, 2) * (g.vec + 1) * 32 * mlxc.Float32.Size() // GroupSums
 	}
-	g.memory = copies + sums + 3<<10 // and two reductions
+	g.memory = copies + sums + 3<<10 // two reductions and an unused GroupSums, each 1 KiB
 }
 
 // statisticsRowsPerStep returns the number of rows for which the statistics kernels of the norms load the weight once.

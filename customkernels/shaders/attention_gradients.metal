@@ -18,10 +18,10 @@
 //
 // Device traffic for each query head, without masks and statistics, with D = HEAD_DIM and DV = VALUE_DIM:
 //
-//   elements of T   Lq·(2·D + DV), or with o Lq·(2·D + 2·DV); for each block of queries Lkv·(D + DV), or with
-//                   EXACT_DELTA Lkv·(2·D + DV)
+//   elements of T   Lq·(2·D + 2·DV), or with two passes Lq·(2·D + DV); for each block of queries Lkv·(D + DV), or with
+//                   two passes Lkv·(2·D + DV)
 //   floats          for each panel of keys BLOCK_M·(D + DV); for each block of queries 2·Lkv·(D + DV); for each part of
-//                   dk and dv Lkv·(D + DV); with EXACT_DELTA and two passes 4·Lq·Lkv, or CAPPED 6·Lq·Lkv
+//                   dk and dv Lkv·(D + DV); with two passes 4·Lq·Lkv, or CAPPED 6·Lq·Lkv
 
 #include "attention.h"
 

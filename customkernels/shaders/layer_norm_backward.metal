@@ -219,6 +219,7 @@ template <
   threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
   typedef RowCopies<T, VEC, VECS_PER_THREAD, COPY_THREADS> Copies;
   threadgroup typename Copies::Words copies[Copies::SIZE];
+  // Without copies, SIZE is 1 and no thread uses the memory.
   threadgroup uint* own_copies = reinterpret_cast<threadgroup uint*>(copies + thread_index % Copies::SIZE);
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
   if (ALL_ALIGNED || (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&

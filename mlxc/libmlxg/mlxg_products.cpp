@@ -264,7 +264,7 @@ class product : public on_cuda {
     std::vector<mx::array> copy{mx::contiguous(a, false, stream())};
     copy[0].primitive().eval_gpu({a}, copy);
     a = copy[0];
-    cuda().add_completed(e, [a] {});
+    cuda().add_completed(e, [data = a.data_shared_ptr()] {});
   }
 
   // cuBLASLt's matrices are column-major, so it computes the transpose: bᵀ·aᵀ.
