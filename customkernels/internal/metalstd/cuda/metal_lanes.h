@@ -145,8 +145,8 @@ struct quad_reduction {
 
 // ---- sums of two or three floats ----
 //
-// Their exchanges share shuffles: after the first one, a lane has the sum of one component only. The order of the
-// additions is that of reduce_lanes, so the sums have the same bits. All lanes must be active.
+// Their exchanges share shuffles: after the first one, a lane has the sum of one component only. The additions have the
+// order of reduce_lanes, so the sums have the same bits. All lanes must be active.
 
 // Adds pairs of lanes whose numbers differ in `bit`. The lane without the bit gets the sum of a, the other the sum of
 // b.
