@@ -150,6 +150,9 @@ func accumulatingRowGeometry(on target, dtype mlxc.DType, rows, width int) rowGe
 		g.prefetchByCopies(dtype)
 	}
 	g.groups = min(max(rows/max(t.minRows, g.rowsPerGroup), 1), t.cores*g.groupsPerCore)
+	// Each group writes partial sums, so fewer groups are better if they process the rows in as many steps.
+	steps := max(ceilDiv(rows, g.groups*g.rowsPerGroup), 1)
+	g.groups = max(ceilDiv(rows, steps*g.rowsPerGroup), 1)
 	return g
 }
 
