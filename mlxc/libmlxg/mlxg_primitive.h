@@ -3,6 +3,7 @@
 #define MLXG_PRIMITIVE_H
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -112,6 +113,21 @@ class forwarder : public opaque {
 
   size_t first_;
 };
+
+// forwarded returns the input that an array equals, if its node only forwards inputs: a forwarder, or MLX's node of a
+// function with custom transforms. Otherwise it returns null.
+inline const mx::array* forwarded(const mx::array& a) {
+  if (!a.has_primitive()) {
+    return nullptr;
+  }
+  if (auto node = dynamic_cast<const forwarder*>(&a.primitive())) {
+    return &a.inputs()[node->first() + a.sibling_position()];
+  }
+  if (std::strcmp(a.primitive().name(), "CustomTransforms") == 0) {
+    return &a.inputs()[a.inputs().size() - (a.siblings().size() + 1) + a.sibling_position()];
+  }
+  return nullptr;
+}
 
 // failed replaces the primitive of a node whose evaluation failed. It sets reported when it throws.
 class failed : public opaque {

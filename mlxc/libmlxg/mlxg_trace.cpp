@@ -58,23 +58,9 @@ class custom_transform_remover {
     }
   }
 
-  // forwarded returns the input that a equals, if a's node forwards inputs as its outputs.
-  static const mx::array* forwarded(const mx::array& a) {
-    if (!a.has_primitive()) {
-      return nullptr;
-    }
-    if (auto node = dynamic_cast<const mlxg::forwarder*>(&a.primitive())) {
-      return &a.inputs()[node->first() + a.sibling_position()];
-    }
-    if (std::strcmp(a.primitive().name(), "CustomTransforms") == 0) {
-      return &a.inputs()[a.inputs().size() - (a.siblings().size() + 1) + a.sibling_position()];
-    }
-    return nullptr;
-  }
-
   // sources returns the operands of a in the rebuilt graph.
   static std::vector<mx::array> sources(const mx::array& a) {
-    if (auto in = forwarded(a)) {
+    if (auto in = mlxg::forwarded(a)) {
       return {*in};
     }
     auto primitive = a.has_primitive() ? a.primitive_ptr() : nullptr;
@@ -84,7 +70,7 @@ class custom_transform_remover {
   }
 
   void finish(const mx::array& a) {
-    if (auto in = forwarded(a)) {
+    if (auto in = mlxg::forwarded(a)) {
       set(a, done_.at(in->id()));
       return;
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mlx/primitives.h"
+#include "mlxg_primitive.h"
 #include "mlxg_transforms.h"
 
 namespace mx = mlx::core;
@@ -16,7 +17,8 @@ using mlxg::stream_of;
 
 namespace {
 
-// checked_gradients returns outputs and gradients. It throws if the shape of a gradient differs from its primal's. Some
+// checked_gradients returns outputs and gradients. Outside of other transforms, the outputs lose the nodes that carry vjp
+// rules, so evaluations do not visit them. It throws if the shape of a gradient differs from its primal's. Some
 // vjp rules of MLX cause this (faults conv-gradient-asymmetric-padding and pad-value-gradient). Gradients without
 // elements become zeros, since some kernels of MLX divide by the number of elements.
 std::pair<arrays, arrays> checked_gradients(std::pair<arrays, arrays> both, const arrays& primals) {
@@ -30,6 +32,11 @@ std::pair<arrays, arrays> checked_gradients(std::pair<arrays, arrays> both, cons
     }
     if (primals[i].size() == 0) {
       both.second[i] = mx::zeros(shape, primals[i].dtype(), stream_of(both.second[i]));
+    }
+  }
+  for (auto& o : both.first) {
+    while (auto in = mlxg::depth() == 1 ? mlxg::forwarded(o) : nullptr) {
+      o = mx::array(*in);
     }
   }
   return both;
