@@ -220,15 +220,10 @@ bool mlxg_products_available(void) {
   if (!table) return (bool){0};
   return table->mlxg_products_available();
 }
-mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
-  const mlxg_table* table = functions(&mlxg_usable);
-  if (!table) return (mlxg_result){.err = mlxg_library_error()};
-  return table->mlxg_undefined(shape, n, dtype);
-}
-mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n) {
+mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n, int rows, int columns) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
-  return table->mlxg_reuse(inputs, n);
+  return table->mlxg_reuse(inputs, n, rows, columns);
 }
 uint64_t mlxg_reuse_copies(void) {
   const mlxg_table* table = functions(&mlxg_loaded);
@@ -239,11 +234,6 @@ mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_result){.err = mlxg_library_error()};
   return table->mlxg_scale_rows(inputs, n, scaled);
-}
-mlxg_result mlxg_beginning(uintptr_t a, int rows, int columns) {
-  const mlxg_table* table = functions(&mlxg_usable);
-  if (!table) return (mlxg_result){.err = mlxg_library_error()};
-  return table->mlxg_beginning(a, rows, columns);
 }
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
   const mlxg_table* table = functions(&mlxg_usable);

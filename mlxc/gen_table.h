@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "03f91546ada2e07b"
+#define MLXG_INTERFACE "0fb9472fe5dbba50"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -53,11 +53,9 @@ typedef struct {
   char* (*mlxg_stop_metal_capture)(void);
   mlxg_result (*mlxg_depends)(void* a, const uintptr_t* others, size_t n, bool wait);
   bool (*mlxg_products_available)(void);
-  mlxg_result (*mlxg_undefined)(const int* shape, size_t n, int dtype);
-  mlxg_results (*mlxg_reuse)(const uintptr_t* inputs, size_t n);
+  mlxg_results (*mlxg_reuse)(const uintptr_t* inputs, size_t n, int rows, int columns);
   uint64_t (*mlxg_reuse_copies)(void);
   mlxg_result (*mlxg_scale_rows)(const uintptr_t* inputs, size_t n, bool scaled);
-  mlxg_result (*mlxg_beginning)(uintptr_t a, int rows, int columns);
   mlxg_result (*mlxg_product_into)(mlxg_product p, const uintptr_t* inputs, size_t n);
   mlxg_info (*mlxg_array_info)(void* a);
   mlxg_result (*mlxg_array_new)(const void* data, const int* shape, int ndim, int dtype);

@@ -8,6 +8,15 @@ type classPlan struct {
 	kept  int // number of slices, from the first, whose logits are kept for the gradient
 }
 
+// defaultPlan returns the plan for the current backend. inPlace selects that of a cudaLoss.
+func defaultPlan(rows int, weight *mlxc.Array, inPlace bool) classPlan {
+	classes, width, dtype := weight.Dim(0), weight.Dim(1), weight.DType()
+	if inPlace {
+		return newInPlacePlan(rows, classes, width, dtype)
+	}
+	return newClassPlan(mlxc.CurrentBackend(), rows, classes, width, dtype)
+}
+
 // sliceBytes bounds the logits of a slice, by backend; a single slice may have twice as many. At this size matrix
 // products run at full speed. On CUDA the host blocks between slices, so fewer and larger slices keep the GPU busy.
 var sliceBytes = map[mlxc.Backend]int{
