@@ -240,7 +240,7 @@ mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n)
   if (!table) return (mlxg_result){.err = mlxg_library_error()};
   return table->mlxg_product_into(p, inputs, n);
 }
-mlxg_info mlxg_array_info(void* a) {
+mlxg_info mlxg_array_info(uintptr_t a) {
   const mlxg_table* table = functions(&mlxg_loaded);
   if (!table) return (mlxg_info){0};
   return table->mlxg_array_info(a);
@@ -310,7 +310,7 @@ int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t first, int64_t last, int64
   if (!table) return (int64_t){0};
   return table->mlxg_find_id(ids, wrap, first, last, except, id);
 }
-bool mlxg_traced(void* a) {
+bool mlxg_traced(uintptr_t a) {
   const mlxg_table* table = functions(&mlxg_loaded);
   if (!table) return (bool){0};
   return table->mlxg_traced(a);

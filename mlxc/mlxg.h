@@ -195,7 +195,7 @@ typedef struct {
   const int* shape;  // valid as long as the array's handle
 } mlxg_info;
 
-mlxg_info mlxg_array_info(void* a);
+mlxg_info mlxg_array_info(uintptr_t a);
 mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype);
 
 // mlxg_array_unfilled returns an array without defined elements. The caller writes them to *data, in row-major order,
@@ -229,7 +229,7 @@ bool mlxg_available(void* a);
 #define MLXG_NOT_COMPUTED -2
 int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t first, int64_t last, int64_t except, int64_t* id);
 // mlxg_traced reports whether a depends on an argument of a running transform.
-bool mlxg_traced(void* a);
+bool mlxg_traced(uintptr_t a);
 
 // Each Go function and each pinned memory block that MLX uses has an id. mlxg_take_released writes up to cap ids that
 // MLX no longer uses and returns their number. It need not be called while *mlxg_go.releasable is 0.

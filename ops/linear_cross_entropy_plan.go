@@ -60,7 +60,7 @@ func (p classPlan) keptWithoutWeight(classes int) int {
 }
 
 // newInPlacePlan returns the plan of a cudaLoss. Small logits are one slice. Otherwise the other arrays must also fit in
-// the memory of all logits, half of the memory that MLX's gradient takes: a workspace for each pass, the states of the
+// the memory of all logits, half of the memory that MLX's gradient takes: workspaces of products, the states of the
 // rows and a copy of hidden. A second slice, whose logits take memory of dweight, has as many classes as these arrays
 // need. Matrix products are fastest if slices are multiples of 1024 classes.
 func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {
