@@ -321,6 +321,26 @@ func TestLinearCrossEntropyInPlaceHidesItsOutputs(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceHidesItsOutputs)
 
+// One kernel computes the mean of losses and its divisor, with the threads of every backend.
+func TestReducedLosses(t *testing.T) {
+	cfg := CrossEntropyConfig{}
+	for _, backend := range backends {
+		for _, rows := range []int{1, 37, 5001} {
+			targets := someTargets(rows, 9)
+			ignored := mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](-1), rows)
+			for _, classes := range []*mlxc.Array{targets, ignored, targets.AsType(mlxc.Uint32)} {
+				losses := normal(1, mlxc.Float32, rows)
+				loss, divisor := cfg.reduced(target{backend: backend}, losses, classes)
+				want := cfg.divisor(classes)
+				require.Equal(t, mlxtest.Floats(t, want), mlxtest.Floats(t, divisor))
+				closeTo(t, losses.Sum().Div(want), loss)
+			}
+		}
+	}
+}
+
+var _ = testdevice.AlsoOnGPU(TestReducedLosses)
+
 // One kernel scales the rows of a matrix and replaces others by zeros, even if they hold NaN.
 func TestScaleRows(t *testing.T) {
 	inf := float32(math.Inf(1))
