@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/checked"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -32,9 +33,9 @@ func TestCheckedLaunches(t *testing.T) {
 	x := mlxc.Arange(mlxc.Float32, 0, 64, 1)
 	require.NoError(t, launch(racy, x).Err())
 
-	t.Setenv("MLXGRAD_CHECKED", "0")
+	t.Cleanup(checked.Set("0"))
 	require.NoError(t, launch(racy, x).Err())
-	t.Setenv("MLXGRAD_CHECKED", "1")
+	checked.Set("1")
 	require.ErrorContains(t, launch(racy, x).Err(), "MLXGRAD_CHECKED: inline.metal:5: error: race: ")
 	y := launch(good, x.Add(x))
 	require.Equal(t, float32(126), mlxtest.Floats(t, y)[0])

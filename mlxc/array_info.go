@@ -48,7 +48,7 @@ func (a *Array) info() *description {
 	defer a.release()
 	d := a.description.Load()
 	if d == nil {
-		i := C.mlxg_array_info(ctx)
+		i := C.mlxg_array_info(handleWord(ctx))
 		d = &description{size: int(i.size), dtype: dtypeFromC(int(i.dtype))}
 		d.shape = appendInts(d.axes[:0], i)
 		a.description.Store(d)
@@ -68,7 +68,7 @@ func appendInts(shape []int, i C.mlxg_info) []int {
 }
 
 // shapeOf returns the shape of a handle that the caller holds.
-func shapeOf(ctx unsafe.Pointer) []int { return appendInts(nil, C.mlxg_array_info(ctx)) }
+func shapeOf(ctx unsafe.Pointer) []int { return appendInts(nil, C.mlxg_array_info(handleWord(ctx))) }
 
 // Dim returns the size of an axis; a negative axis counts from the end. It returns 0 if the axis does not exist or the
 // array is invalid.

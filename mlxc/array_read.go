@@ -36,7 +36,7 @@ func ToSlice[T Element](a *Array) ([]T, error) {
 	}
 	defer a.release()
 	// Read the shape and dtype from the held handle: the array may be freed concurrently.
-	d, shape, dtype := dtypeOf[T](), shapeOf(ctx), dtypeFromC(int(C.mlxg_array_info(ctx).dtype))
+	d, shape, dtype := dtypeOf[T](), shapeOf(ctx), dtypeFromC(int(C.mlxg_array_info(handleWord(ctx)).dtype))
 	fail := func(err error) ([]T, error) {
 		return nil, shapeError("ToSlice", err, []DType{dtype}, shape)
 	}
@@ -70,7 +70,7 @@ func Item[T Element](a *Array) (T, error) {
 	if err != nil {
 		return zero, opError("Item", err)
 	}
-	one := C.mlxg_array_info(ctx).size == 1
+	one := C.mlxg_array_info(handleWord(ctx)).size == 1
 	a.release()
 	if !one {
 		return zero, opError("Item", errors.New("the array does not have exactly one element"), a)

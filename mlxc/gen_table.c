@@ -220,15 +220,10 @@ bool mlxg_products_available(void) {
   if (!table) return (bool){0};
   return table->mlxg_products_available();
 }
-mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
-  const mlxg_table* table = functions(&mlxg_usable);
-  if (!table) return (mlxg_result){.err = mlxg_library_error()};
-  return table->mlxg_undefined(shape, n, dtype);
-}
-mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n) {
+mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n, int rows, int columns) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_results){.err = mlxg_library_error()};
-  return table->mlxg_reuse(inputs, n);
+  return table->mlxg_reuse(inputs, n, rows, columns);
 }
 uint64_t mlxg_reuse_copies(void) {
   const mlxg_table* table = functions(&mlxg_loaded);
@@ -240,17 +235,12 @@ mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled) {
   if (!table) return (mlxg_result){.err = mlxg_library_error()};
   return table->mlxg_scale_rows(inputs, n, scaled);
 }
-mlxg_result mlxg_beginning(uintptr_t a, int rows, int columns) {
-  const mlxg_table* table = functions(&mlxg_usable);
-  if (!table) return (mlxg_result){.err = mlxg_library_error()};
-  return table->mlxg_beginning(a, rows, columns);
-}
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
   const mlxg_table* table = functions(&mlxg_usable);
   if (!table) return (mlxg_result){.err = mlxg_library_error()};
   return table->mlxg_product_into(p, inputs, n);
 }
-mlxg_info mlxg_array_info(void* a) {
+mlxg_info mlxg_array_info(uintptr_t a) {
   const mlxg_table* table = functions(&mlxg_loaded);
   if (!table) return (mlxg_info){0};
   return table->mlxg_array_info(a);
@@ -320,7 +310,7 @@ int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t first, int64_t last, int64
   if (!table) return (int64_t){0};
   return table->mlxg_find_id(ids, wrap, first, last, except, id);
 }
-bool mlxg_traced(void* a) {
+bool mlxg_traced(uintptr_t a) {
   const mlxg_table* table = functions(&mlxg_loaded);
   if (!table) return (bool){0};
   return table->mlxg_traced(a);

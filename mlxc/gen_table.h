@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "03f91546ada2e07b"
+#define MLXG_INTERFACE "6bb73b72b0de8f98"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -53,13 +53,11 @@ typedef struct {
   char* (*mlxg_stop_metal_capture)(void);
   mlxg_result (*mlxg_depends)(void* a, const uintptr_t* others, size_t n, bool wait);
   bool (*mlxg_products_available)(void);
-  mlxg_result (*mlxg_undefined)(const int* shape, size_t n, int dtype);
-  mlxg_results (*mlxg_reuse)(const uintptr_t* inputs, size_t n);
+  mlxg_results (*mlxg_reuse)(const uintptr_t* inputs, size_t n, int rows, int columns);
   uint64_t (*mlxg_reuse_copies)(void);
   mlxg_result (*mlxg_scale_rows)(const uintptr_t* inputs, size_t n, bool scaled);
-  mlxg_result (*mlxg_beginning)(uintptr_t a, int rows, int columns);
   mlxg_result (*mlxg_product_into)(mlxg_product p, const uintptr_t* inputs, size_t n);
-  mlxg_info (*mlxg_array_info)(void* a);
+  mlxg_info (*mlxg_array_info)(uintptr_t a);
   mlxg_result (*mlxg_array_new)(const void* data, const int* shape, int ndim, int dtype);
   mlxg_result (*mlxg_array_unfilled)(const int* shape, int ndim, int dtype, void** data);
   mlxg_result (*mlxg_array_view)(void* data, const int* shape, int ndim, int dtype, uintptr_t id);
@@ -73,7 +71,7 @@ typedef struct {
   char* (*mlxg_synchronize)(void* stream);
   bool (*mlxg_available)(void* a);
   int64_t (*mlxg_find_id)(void* ids, int64_t wrap, int64_t first, int64_t last, int64_t except, int64_t* id);
-  bool (*mlxg_traced)(void* a);
+  bool (*mlxg_traced)(uintptr_t a);
   size_t (*mlxg_take_released)(uintptr_t* ids, size_t cap);
   mlxg_results (*mlxg_vjp)(uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc);
   mlxg_results (*mlxg_value_and_grad)(uintptr_t id, const int* argnums, size_t n, const uintptr_t* args, size_t na);

@@ -162,26 +162,26 @@ mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait);
 
 // Matrix products on CUDA devices that write to memory that exists. For an exported graph, none are available.
 bool mlxg_products_available(void);
-// mlxg_undefined returns an array whose elements no node computes.
-mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype);
-// mlxg_reuse returns an array with the elements of the first input, and an array for the results of a node that
-// overwrites them while it reads them. The second has the memory of the first input if nothing else refers to that
-// input when it is evaluated, and else its own. No other array may share the memory. The nodes of the other inputs run
-// earlier.
-mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n);
+// mlxg_reuse returns an array with the elements of the first input, and an array of the same shape for the results of a
+// node that overwrites them while it reads them. The second has the memory of the first input if nothing else refers to
+// that input when it is evaluated, and else new memory for rows × columns elements. No other array may share the memory.
+// The nodes of the other inputs run earlier.
+mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n, int rows, int columns);
 // mlxg_reuse_copies returns the number of evaluated nodes of mlxg_reuse that took new memory, modulo 2⁶⁴.
 uint64_t mlxg_reuse_copies(void);
 // mlxg_scale_rows returns the first input, a matrix, by one kernel: its rows times float32 factors, the second input if
-// scaled is set, rounded once. The rows for which a further input, of booleans, is true are zeros.
+// scaled is set, rounded once. The rows for which a further input, of int32 numbers, is negative are zeros.
 mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled);
-// mlxg_beginning returns the matrix that begins the memory of a row-contiguous array, without a copy.
-mlxg_result mlxg_beginning(uintptr_t a, int rows, int columns);
-// mlxg_product_into returns the third input with the product of the first two, from element `begin` on. It has the
-// memory of the third input, which no other node may use afterwards. All inputs are row-major. The fourth input is a
-// workspace of any size. If scaled is set, the fifth is a float32 scalar by which the product is multiplied. If
-// accumulate is set, the product is added to the elements. The nodes of further inputs run earlier.
+// mlxg_product_into returns a matrix whose elements from `begin` on are the product of the first input and of rows of
+// the second. It begins the memory of the third input if in_place is set, and else new memory for memory_rows ×
+// memory_columns elements. The memory of the third input, which no other node may use afterwards, holds the matrix, and
+// the input is row-major. If accumulate is set, the product is added to the elements. If scaled is set, the next input
+// is a float32 scalar by which the product is multiplied. The nodes of further inputs run earlier.
 typedef struct {
-  bool a_transposed, b_transposed, accumulate, scaled, tf32;
+  bool a_transposed, b_transposed, in_place, accumulate, scaled, tf32;
+  int b_first, b_end;  // rows of the second input
+  int rows, columns;   // of the result
+  int memory_rows, memory_columns;
   uint64_t begin;
 } mlxg_product;
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n);
@@ -195,7 +195,7 @@ typedef struct {
   const int* shape;  // valid as long as the array's handle
 } mlxg_info;
 
-mlxg_info mlxg_array_info(void* a);
+mlxg_info mlxg_array_info(uintptr_t a);
 mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype);
 
 // mlxg_array_unfilled returns an array without defined elements. The caller writes them to *data, in row-major order,
@@ -229,7 +229,7 @@ bool mlxg_available(void* a);
 #define MLXG_NOT_COMPUTED -2
 int64_t mlxg_find_id(void* ids, int64_t wrap, int64_t first, int64_t last, int64_t except, int64_t* id);
 // mlxg_traced reports whether a depends on an argument of a running transform.
-bool mlxg_traced(void* a);
+bool mlxg_traced(uintptr_t a);
 
 // Each Go function and each pinned memory block that MLX uses has an id. mlxg_take_released writes up to cap ids that
 // MLX no longer uses and returns their number. It need not be called while *mlxg_go.releasable is 0.

@@ -81,7 +81,7 @@ func mlxgCallClosure(id C.uintptr_t, in *C.mlxg_members, out unsafe.Pointer) (st
 	case checkpointFunc:
 		return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)
 	case compileFunc:
-		if in.n == 0 || !bool(C.mlxg_traced(*in.handles)) {
+		if in.n == 0 || !bool(C.mlxg_traced(handleWord(*in.handles))) {
 			// Compilation is off, or f has no arguments. f runs on the compiler's thread, and the caller's scope
 			// belongs to another thread: open one here.
 			return guardedInScope(out, func() []*Array { return f(arraysOf(in)) }, in)

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,52 +17,52 @@ var lockPatience = 5 * time.Second
 // may itself wait for them.
 var lockWatch watch
 
+// A watch has a timer that ticks while functions run and stops at the first tick at which none runs. To start a timer
+// wakes a thread of the scheduler, which takes longer than a short function, so the end of a function does not stop it.
 type watch struct {
-	open  atomic.Int32 // number of Go functions called by MLX that run, nested in each other
-	mu    sync.Mutex   // guards the fields below
-	timer *time.Timer
-	seen  bool // goroutines were waiting at the last tick
+	open    atomic.Int32  // number of Go functions called by MLX that run, nested in each other
+	calls   atomic.Uint64 // number of outermost functions so far
+	ticking atomic.Bool
+	// Numbers of outermost functions. Only tick uses them.
+	seen   uint64 // goroutines were waiting at the last tick
+	logged uint64
 }
 
 func (w *watch) enter() {
 	if w.open.Add(1) > 1 {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.seen = false
-	if w.timer == nil {
-		w.timer = time.AfterFunc(lockPatience, w.tick)
-	} else {
-		w.timer.Reset(lockPatience)
+	w.calls.Add(1)
+	if !w.ticking.Load() && w.ticking.CompareAndSwap(false, true) {
+		time.AfterFunc(lockPatience, w.tick)
 	}
 }
 
-func (w *watch) leave() {
-	if w.open.Add(-1) == 0 {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.timer.Stop()
-	}
-}
+func (w *watch) leave() { w.open.Add(-1) }
 
 // tick logs once per outermost function, at the second tick that finds waiting goroutines. The function holds the lock
 // all the time, so these goroutines have waited since the first tick.
 func (w *watch) tick() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.open.Load() == 0 {
-		return
-	}
-	if w.seen && waitingForLock() > 0 {
-		if function, waiting := lockUsers(); len(waiting) > 0 {
-			slog.Warn("mlxc: a function that MLX calls blocks goroutines; if it waits for them, this is a deadlock",
-				"function", function, "waiting", strings.Join(waiting, "; "))
-			return
+		w.ticking.Store(false)
+		if w.open.Load() == 0 || !w.ticking.CompareAndSwap(false, true) {
+			return // no function runs, or it has started the timer
 		}
 	}
-	w.seen = waitingForLock() > 0
-	w.timer.Reset(lockPatience)
+	call := w.calls.Load()
+	switch {
+	case waitingForLock() == 0:
+		w.seen = 0
+	case w.seen != call:
+		w.seen = call
+	case w.logged != call:
+		if function, waiting := lockUsers(); len(waiting) > 0 {
+			w.logged = call
+			slog.Warn("mlxc: a function that MLX calls blocks goroutines; if it waits for them, this is a deadlock",
+				"function", function, "waiting", strings.Join(waiting, "; "))
+		}
+	}
+	time.AfterFunc(lockPatience, w.tick)
 }
 
 // inC matches the stack of a goroutine that is inside a C function of this package.

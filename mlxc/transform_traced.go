@@ -14,5 +14,5 @@ func (a *Array) IsTraced() bool {
 		return false
 	}
 	defer a.release()
-	return bool(C.mlxg_traced(ctx))
+	return bool(C.mlxg_traced(handleWord(ctx)))
 }

@@ -265,7 +265,7 @@ func TestAttentionRefuses(t *testing.T) {
 // Without an executor for the kernels, the results equal the composition bit by bit, and no kernel is launched.
 func TestAttentionWithoutACompiler(t *testing.T) {
 	defer func() { warnOnce = sync.Once{} }()
-	t.Setenv("CXX", "/nonexistent/compiler")
+	withoutCompiler(t)
 	for _, c := range someAttention(mlxc.Float16) {
 		t.Run(c.name, func(t *testing.T) {
 			outputs := c.function(attentionMLX)(c.args)

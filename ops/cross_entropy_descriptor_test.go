@@ -12,9 +12,10 @@ var _ = describe(descriptor{
 		{name: "cross_entropy_forward", variants: crossEntropyVariants},
 		{name: "cross_entropy_fwd_bwd", variants: stagingVariants},
 		{name: "cross_entropy_backward", variants: crossEntropyVariants},
-		// TestLinearCrossEntropyInPlace tests these two.
+		// TestLinearCrossEntropyInPlace tests these three.
 		{name: "cross_entropy_backward_into", unused: onlyOn(mlxc.BackendCUDA), sameHelpers: true},
 		{name: "cross_entropy_fwd_bwd_into", unused: onlyOn(mlxc.BackendCUDA), sameHelpers: true},
+		{name: "cross_entropy_mean", unused: onlyOn(mlxc.BackendCUDA), sameHelpers: true},
 		{name: "cross_entropy_merge"},
 		{name: "cross_entropy_reduce", variants: reductionVariants},
 	},

@@ -130,14 +130,34 @@ func (cfg CrossEntropyConfig) isCounted(on target, classes *mlxc.Array) bool {
 
 // reducedLoss returns the sum of the losses of rows divided by divisor, a scalar.
 func reducedLoss(on target, losses, divisor *mlxc.Array) *mlxc.Array {
-	rows, t := losses.Size(), lossReductionTuning[on.backend]
+	rows := losses.Size()
+	launch := reductionLaunch(on, rows)
+	return on.launch(crossEntropyKernels.kernel("cross_entropy_reduce"), launch, losses, uint32Arg(rows), divisor)[0]
+}
+
+// reductionLaunch returns the launch of a threadgroup that reduces the losses of rows to a scalar.
+func reductionLaunch(on target, rows int) customkernels.Launch {
+	t := lossReductionTuning[on.backend]
 	threads := min(wholeSimdgroups(rows, t.vec), t.maxThreads)
-	return on.launch(crossEntropyKernels.kernel("cross_entropy_reduce"), customkernels.Launch{
+	return customkernels.Launch{
 		Grid:        [3]int{threads},
 		Threadgroup: [3]int{threads},
 		Template:    []mlxc.TemplateArg{{Name: "VEC", Value: t.vec}},
 		Outputs:     []mlxc.Output{{DType: mlxc.Float32}},
-	}, losses, uint32Arg(rows), divisor)[0]
+	}
+}
+
+// reduced returns the sum of the losses divided by cfg.divisor(classes), and this divisor, by one kernel.
+func (cfg CrossEntropyConfig) reduced(on target, losses, classes *mlxc.Array) (loss, divisor *mlxc.Array) {
+	if cfg.Reduction != ReductionMean || classes.DType() == mlxc.Uint32 {
+		divisor = cfg.divisor(classes)
+		return reducedLoss(on, losses, divisor), divisor
+	}
+	rows := losses.Size()
+	launch := reductionLaunch(on, rows)
+	launch.Outputs = append(launch.Outputs, mlxc.Output{DType: mlxc.Float32})
+	results := on.launch(crossEntropyIntoKernels.kernel("cross_entropy_mean"), launch, losses, classes, uint32Arg(rows))
+	return results[0], results[1]
 }
 
 // A classSlice tells the class of each column of logits. Column i is class first + i, out of `total` classes.

@@ -306,7 +306,7 @@ func TestEmbeddingWithoutACompiler(t *testing.T) {
 	}
 	want := run()
 	require.NoError(t, mlxc.Eval(want...))
-	t.Setenv("CXX", "/nonexistent/compiler")
+	withoutCompiler(t)
 	launches := customkernels.LaunchCount()
 	for i, got := range run() {
 		require.Equal(t, want[i].DType(), got.DType())

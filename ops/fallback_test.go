@@ -13,8 +13,16 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/customkernels"
 	"github.com/mlxgrad/mlxgrad/internal/mlxtest"
+	"github.com/mlxgrad/mlxgrad/internal/recipe"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
+
+// withoutCompiler hides the C++ compiler until the test ends. Graphs that are recorded already would still be used.
+func withoutCompiler(t *testing.T) {
+	t.Helper()
+	t.Setenv("CXX", "/nonexistent/compiler")
+	recipe.Forget()
+}
 
 // Without a C++ compiler at run time, operations use MLX's gradient and log one warning.
 func TestMLXsGradientWithoutCompiler(t *testing.T) {
@@ -23,7 +31,7 @@ func TestMLXsGradientWithoutCompiler(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
 	warnOnce = sync.Once{}
-	t.Setenv("CXX", "/nonexistent/compiler")
+	withoutCompiler(t)
 
 	x, w, dy := normal(1, mlxc.Float32, 3, 50), normal(2, mlxc.Float32, 50), normal(3, mlxc.Float32, 3, 50)
 	_, want, err := mlxc.VJP(norm(true, 1e-5, mlxc.RMSNorm), arrays{x, w}, arrays{dy})

@@ -57,14 +57,9 @@ import (
 // On a CPU without a C++ compiler, MLX's operations are used, and all logits are in memory.
 func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) *mlxc.Array {
 	const op = "ops.LinearCrossEntropy"
-	rows, classes, width, dtype := targets.Size(), weight.Dim(0), weight.Dim(1), weight.DType()
-	plan, inPlace := classPlan{}, productsInPlace().Available()
-	if inPlace {
-		plan = newInPlacePlan(rows, classes, width, dtype)
-		key := newLinearLossKey(hidden, weight, cfg, plan)
-		if loss := recorded(key, hidden, weight, targets); loss != nil && cfg.checkTargets(targets, classes) == nil {
-			return loss[0]
-		}
+	loss := recorded(newLinearLossKey(hidden, weight, cfg, classPlan{}), hidden, weight, targets)
+	if loss != nil && cfg.checkTargets(targets, weight.Dim(0)) == nil {
+		return loss[0]
 	}
 	if err := checkLinearCrossEntropy(hidden, weight, targets, cfg); err != nil {
 		return mlxc.InvalidArray(opError(op, err, hidden, weight, targets))
@@ -75,10 +70,7 @@ func LinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyCon
 	if !kernelsAvailable(op) {
 		return crossEntropyMLX(hidden.MatMul(weight.Transpose()), targets, cfg)
 	}
-	if !inPlace {
-		plan = newClassPlan(mlxc.CurrentBackend(), rows, classes, width, dtype)
-	}
-	return linearCrossEntropy(hidden, weight, targets, cfg, plan, inPlace)
+	return linearCrossEntropy(hidden, weight, targets, cfg, classPlan{}, productsInPlace().Available())
 }
 
 func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig) error {
@@ -101,13 +93,17 @@ func checkLinearCrossEntropy(hidden, weight, targets *mlxc.Array, cfg CrossEntro
 	return cfg.check(targets, "hidden", hidden, weight.Dim(0))
 }
 
-// linearCrossEntropy is LinearCrossEntropy with a given division of the classes. inPlace selects cudaLoss.
+// linearCrossEntropy is LinearCrossEntropy with a given division of the classes. A plan of zeros is the default plan.
+// inPlace selects cudaLoss.
 func linearCrossEntropy(
 	hidden, weight, targets *mlxc.Array, cfg CrossEntropyConfig, plan classPlan, inPlace bool,
 ) *mlxc.Array {
 	cfg = cfg.clone()
 	key := newLinearLossKey(hidden, weight, cfg, plan)
 	needsGrad := key.needsGrad
+	if plan == (classPlan{}) {
+		plan = defaultPlan(targets.Size(), weight, inPlace)
+	}
 	switch {
 	case needsGrad[1]:
 	case inPlace:
@@ -146,9 +142,9 @@ func linearCrossEntropy(
 // A linearLossKey identifies the graphs of LinearCrossEntropy. See withGradient.
 type linearLossKey struct {
 	options         lossOptionsKey
-	plan            classPlan
-	needsGrad       [2]bool // of hidden and of weight
-	differentiating bool    // logits are kept
+	plan            classPlan // zeros for the default plan, which depends on the arguments' shapes and dtypes
+	needsGrad       [2]bool   // of hidden and of weight
+	differentiating bool      // logits are kept
 }
 
 func newLinearLossKey(hidden, weight *mlxc.Array, cfg CrossEntropyConfig, plan classPlan) linearLossKey {
@@ -186,9 +182,13 @@ func (l linearLoss) forward(targets *mlxc.Array, keep bool) []*mlxc.Array {
 	if len(states) > 1 {
 		results = crossEntropyMerge(l.on, mlxc.Stack(0, states...), l.classes, l.weight.Dim(0), l.cfg)
 	}
-	if l.cfg.Reduction == ReductionNone {
+	switch {
+	case l.cfg.Reduction == ReductionNone:
 		results[0] = results[0].Reshape(targets.Shape()...)
-	} else {
+	case l.inPlace:
+		loss, divisor := l.cfg.reduced(l.on, results[0], l.classes)
+		results = append([]*mlxc.Array{loss}, append(results[1:], divisor)...)
+	default:
 		divisor := l.cfg.divisor(l.classes)
 		results[0] = results[0].Sum().Div(divisor)
 		results = append(results, divisor)
@@ -237,10 +237,10 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 	case l.inPlace && uniform:
 		scaled.inPlace, scaled.dweight = cotangents, cotangents
 		scaled.cotangents = mlxc.Ones(mlxc.Float32, rows)
-		scaled.hidden = l.scaleRows(l.hidden, nil, unmasked)
+		scaled.hidden = l.scaleRows(l.hidden, nil, unmasked != nil)
 	case dtype != mlxc.Float16:
 		scaled.cotangents = perRow(cotangents)
-		scaled.hidden = l.scaleRows(l.hidden, nil, unmasked)
+		scaled.hidden = l.scaleRows(l.hidden, nil, unmasked != nil)
 	default:
 		scaled = l.scaledForFloat16(perRow(cotangents), unmasked)
 	}
@@ -259,7 +259,7 @@ func (l linearLoss) backward(dloss *mlxc.Array, outputs []*mlxc.Array) (dhidden,
 		dweight = zerosLike(l.weight)[0]
 	}
 	if scaled.rows != nil {
-		dhidden = l.scaleRows(dhidden, scaled.rows, nil)
+		dhidden = l.scaleRows(dhidden, scaled.rows, false)
 	}
 	return dhidden.AsType(dtype), dweight
 }
@@ -320,11 +320,15 @@ type scaling struct {
 	dweight    *mlxc.Array // float32 scalar, factor of dweight
 }
 
-// scaleRows returns the rows of a matrix times float32 factors [rows]; with products in place, zeros for ignored rows.
-// factors and ignored may be nil.
-func (l linearLoss) scaleRows(a, factors, ignored *mlxc.Array) *mlxc.Array {
-	if l.inPlace && (factors != nil || ignored != nil) {
-		return productsInPlace().ScaleRows(a, factors, ignored)
+// scaleRows returns the rows of a matrix times float32 factors [rows], which may be nil. With products in place, `masked`
+// replaces ignored rows by zeros.
+func (l linearLoss) scaleRows(a, factors *mlxc.Array, masked bool) *mlxc.Array {
+	if l.inPlace && (factors != nil || masked) {
+		var classes *mlxc.Array
+		if masked {
+			classes = l.classes
+		}
+		return productsInPlace().ScaleRows(a, factors, classes)
 	}
 	if factors != nil {
 		a = a.AsType(mlxc.Float32).Mul(factors.ExpandDims(-1))
@@ -355,7 +359,7 @@ func (l linearLoss) scaledForFloat16(cotangents, unmasked *mlxc.Array) scaling {
 	scale := rowScale.Max().Mul(largest).MulScalar(sumScale).Clip(0x1p-24, 0x1p15) // float16's powers of two
 	return scaling{
 		cotangents: cotangents.Div(rowScale),
-		hidden:     l.scaleRows(l.hidden, rowScale.Div(scale), unmasked).AsType(mlxc.Float16),
+		hidden:     l.scaleRows(l.hidden, rowScale.Div(scale), unmasked != nil).AsType(mlxc.Float16),
 		rows:       rowScale,
 		dweight:    scale,
 	}
@@ -369,19 +373,15 @@ func powerOfTwo(values *mlxc.Array) *mlxc.Array {
 	return mlxc.Where(power.Equal(zero), one, power)
 }
 
-// A weightSlice holds the rows of weight of a slice of the classes, and the first class.
-type weightSlice struct {
-	weight *mlxc.Array
-	begin  int
-}
+// A classRange is a slice of the classes, without `end`.
+type classRange struct{ begin, end int }
 
 // classSlices returns the slices of the plan.
-func (l linearLoss) classSlices() []weightSlice {
-	classes, width := l.weight.Dim(0), l.weight.Dim(1)
-	var all []weightSlice
+func (l linearLoss) classSlices() []classRange {
+	classes := l.weight.Dim(0)
+	var all []classRange
 	for begin := 0; begin < classes; begin += l.plan.slice {
-		end := min(begin+l.plan.slice, classes)
-		all = append(all, weightSlice{l.weight.Slice([]int{begin, 0}, []int{end, width}, nil), begin})
+		all = append(all, classRange{begin, min(begin+l.plan.slice, classes)})
 	}
 	return all
 }
@@ -392,7 +392,7 @@ func (l linearLoss) classSlices() []weightSlice {
 func (l linearLoss) slices(hidden *mlxc.Array, f func(hidden, weight *mlxc.Array, begin int) []*mlxc.Array) {
 	all := l.classSlices()
 	for i, s := range all {
-		done := f(hidden, s.weight, s.begin)
+		done := f(hidden, l.weight.Slice([]int{s.begin, 0}, []int{s.end, l.weight.Dim(1)}, nil), s.begin)
 		if i+1 < len(all) {
 			hidden = hidden.AfterCompletion(done...)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -298,42 +299,67 @@ func TestLinearCrossEntropyReusesKeptLogits(t *testing.T) {
 
 var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyReusesKeptLogits)
 
-// The memory may have more rows than the matrix, or fewer.
-func TestMatrixAtBeginning(t *testing.T) {
-	memory := mlxc.Arange(mlxc.Float32, 0, 15, 1).Reshape(3, 5)
-	for rows := 1; rows <= 6; rows++ {
-		for columns := 1; rows*columns <= 15; columns++ {
-			matrix := matrixAtBeginning(memory, rows, columns)
-			require.Equal(t, []int{rows, columns}, matrix.Shape())
-			require.Equal(t, mlxtest.Floats(t, memory)[:rows*columns], mlxtest.Floats(t, matrix))
+// The losses are differentiated without the nodes of MLX's custom_function, also if the divisor is a constant.
+func TestLinearCrossEntropyInPlaceHidesItsOutputs(t *testing.T) {
+	useProductsInPlace(t)
+	targets := someTargets(70, 130)
+	unsigned := targets.Maximum(mlxc.Scalar[int32](0)).AsType(mlxc.Uint32)
+	for _, reduction := range []Reduction{ReductionNone, ReductionMean, ReductionSum} {
+		for _, targets := range []*mlxc.Array{targets, unsigned} {
+			c := newInPlaceCaseOf(t, mlxc.Float32, CrossEntropyConfig{Reduction: reduction}, 100, targets)
+			c.requireWant(t, c.gradients(t, func(primals arrays) arrays {
+				loss := c.loss(primals)
+				var graph strings.Builder
+				require.NoError(t, mlxc.PrintGraph(&graph, nil, loss...))
+				require.Contains(t, graph.String(), "Forward")
+				require.NotContains(t, graph.String(), "CustomTransforms")
+				return loss
+			}))
 		}
 	}
-	for _, c := range [][4]int{{1 << 15, 128256, 1 << 15, 5120}, {1 << 20, 4096, 1 << 15, 128256 - 65536}} {
-		large := matrixAtBeginning(mlxc.Zeros(mlxc.Float16, c[0], c[1]), c[2], c[3])
-		require.NoError(t, large.Err())
-		require.Equal(t, c[2:], large.Shape())
+}
+
+var _ = testdevice.AlsoOnGPU(TestLinearCrossEntropyInPlaceHidesItsOutputs)
+
+// One kernel computes the mean of losses and its divisor, with the threads of every backend.
+func TestReducedLosses(t *testing.T) {
+	cfg := CrossEntropyConfig{}
+	for _, backend := range backends {
+		for _, rows := range []int{1, 37, 5001} {
+			targets := someTargets(rows, 9)
+			ignored := mlxc.Full(mlxc.Int32, mlxc.Scalar[int32](-1), rows)
+			for _, classes := range []*mlxc.Array{targets, ignored, targets.AsType(mlxc.Uint32)} {
+				losses := normal(1, mlxc.Float32, rows)
+				loss, divisor := cfg.reduced(target{backend: backend}, losses, classes)
+				want := cfg.divisor(classes)
+				require.Equal(t, mlxtest.Floats(t, want), mlxtest.Floats(t, divisor))
+				closeTo(t, losses.Sum().Div(want), loss)
+			}
+		}
 	}
 }
+
+var _ = testdevice.AlsoOnGPU(TestReducedLosses)
 
 // One kernel scales the rows of a matrix and replaces others by zeros, even if they hold NaN.
 func TestScaleRows(t *testing.T) {
 	inf := float32(math.Inf(1))
-	factors, zeros := mlxc.FromSlice([]float32{2, 0.5, inf, -1}), mlxc.FromSlice([]bool{false, true, true, false})
+	factors, classes := mlxc.FromSlice([]float32{2, 0.5, inf, -1}), mlxc.FromSlice([]int32{0, -1, math.MinInt32, 1})
 	elements := mlxc.FromSlice([]float32{1, 2, nan32, 4, inf, 6, 7, 8}).Reshape(4, 2)
 	for _, dtype := range gradientDTypes {
 		for _, c := range []struct {
-			factors, zeros *mlxc.Array
-			want           []float32 // of the rows 0, 1 and 3
+			factors, classes *mlxc.Array
+			want             []float32 // of the rows 0, 1 and 3
 		}{
 			{factors, nil, []float32{2, 4, nan32, 2, -7, -8}},
-			{nil, zeros, []float32{1, 2, 0, 0, 7, 8}},
-			{factors, zeros, []float32{2, 4, 0, 0, -7, -8}},
+			{nil, classes, []float32{1, 2, 0, 0, 7, 8}},
+			{factors, classes, []float32{2, 4, 0, 0, -7, -8}},
 		} {
-			got := productsInPlace().ScaleRows(elements.AsType(dtype), c.factors, c.zeros)
+			got := productsInPlace().ScaleRows(elements.AsType(dtype), c.factors, c.classes)
 			require.Equal(t, dtype, got.DType())
 			values := mlxtest.Floats(t, got)
 			require.Equal(t, fmt.Sprint(c.want), fmt.Sprint(slices.Delete(slices.Clone(values), 4, 6)))
-			if c.zeros != nil {
+			if c.classes != nil {
 				require.Equal(t, []float32{0, 0}, values[4:6])
 			}
 		}
@@ -360,14 +386,8 @@ func TestNewInPlacePlan(t *testing.T) {
 	} {
 		plan := newInPlacePlan(c.rows, c.classes, c.width, c.dtype)
 		require.Equal(t, classPlan{slice: c.want, kept: 1}, plan, "%+v", c)
-		memory := mlxc.Zeros(c.dtype, c.classes, c.width) // of dweight
-		if second := c.classes - plan.slice; second > 0 {
+		if second := c.classes - plan.slice; second > 0 { // its logits are in the first slice's rows of dweight
 			require.LessOrEqual(t, c.rows*second, plan.slice*c.width, "%+v", c)
-			require.NoError(t, matrixAtBeginning(memory, c.rows, second).Err(), "%+v", c)
-		}
-		slice := min(plan.slice, lossSlice(c.rows, c.classes, c.dtype)) // without a gradient
-		if last := c.classes % slice; last > 0 {
-			require.NoError(t, matrixAtBeginning(mlxc.Zeros(c.dtype, c.rows, slice), c.rows, last).Err(), "%+v", c)
 		}
 	}
 }

@@ -8,6 +8,15 @@ type classPlan struct {
 	kept  int // number of slices, from the first, whose logits are kept for the gradient
 }
 
+// defaultPlan returns the plan for the current backend. inPlace selects that of a cudaLoss.
+func defaultPlan(rows int, weight *mlxc.Array, inPlace bool) classPlan {
+	classes, width, dtype := weight.Dim(0), weight.Dim(1), weight.DType()
+	if inPlace {
+		return newInPlacePlan(rows, classes, width, dtype)
+	}
+	return newClassPlan(mlxc.CurrentBackend(), rows, classes, width, dtype)
+}
+
 // sliceBytes bounds the logits of a slice, by backend; a single slice may have twice as many. At this size matrix
 // products run at full speed. On CUDA the host blocks between slices, so fewer and larger slices keep the GPU busy.
 var sliceBytes = map[mlxc.Backend]int{
@@ -51,7 +60,7 @@ func (p classPlan) keptWithoutWeight(classes int) int {
 }
 
 // newInPlacePlan returns the plan of a cudaLoss. Small logits are one slice. Otherwise the other arrays must also fit in
-// the memory of all logits, half of the memory that MLX's gradient takes: a workspace for each pass, the states of the
+// the memory of all logits, half of the memory that MLX's gradient takes: workspaces of products, the states of the
 // rows and a copy of hidden. A second slice, whose logits take memory of dweight, has as many classes as these arrays
 // need. Matrix products are fastest if slices are multiples of 1024 classes.
 func newInPlacePlan(rows, classes, width int, dtype mlxc.DType) classPlan {

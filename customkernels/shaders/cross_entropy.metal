@@ -120,25 +120,6 @@ template <
   }
 }
 
-// Returns, to every thread, the number of rows that are not ignored, at least 1. It is exact up to 2²⁴. scratch is
-// as for threadgroup_sum.
-template <typename INDEX_T>
-inline float counted_rows(
-    device const INDEX_T* targets,
-    uint rows,
-    threadgroup float* scratch,
-    uint thread_index,
-    uint threads,
-    uint lane,
-    uint simdgroup,
-    uint simdgroups) {
-  uint count = 0;
-  for (size_t row = thread_index; row < rows; row += threads) {
-    count += class_of(targets[row]) >= 0;
-  }
-  return max(threadgroup_sum(float(count), scratch, lane, simdgroup, simdgroups), 1.0f);
-}
-
 // Computes the loss, the state and dx of every row, for the cotangent 1/divisor of all losses. If divisor is 0, the
 // number of rows that are not ignored takes its place. used_divisor becomes the divisor.
 template <
@@ -214,7 +195,7 @@ template <
   }
 }
 
-// Reduces the losses in one threadgroup. A thread adds VEC neighboring losses at a time.
+// Reduces the losses in one threadgroup.
 template <int VEC>
 [[kernel]] void cross_entropy_reduce(
     device const float* losses [[buffer(0)]],
@@ -228,14 +209,8 @@ template <int VEC>
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float scratch[32];
   const float divided_by = divisor;  // loaded before the losses, and not after their sum
-  const bool is_aligned = vec_aligned<VEC>(losses, rows);
-  float sums[VEC] = {};
-  for (size_t row = size_t(thread_index) * VEC; row < rows; row += size_t(threads) * VEC) {
-    float values[VEC];
-    load_vec<VEC>(losses, row, rows, is_aligned, values);
-    add_values<VEC>(values, sums);
-  }
-  const float sum = threadgroup_sum(Pairwise<VEC>::sum(sums), scratch, lane, simdgroup, simdgroups);
+  const float sum =
+      threadgroup_sum(added_losses<VEC>(losses, rows, thread_index, threads), scratch, lane, simdgroup, simdgroups);
   if (thread_index == 0) {
     loss[0] = sum / divided_by;
   }

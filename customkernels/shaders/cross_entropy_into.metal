@@ -5,6 +5,8 @@
 // depend on an output. In cross_entropy_backward_into, `destination` may be the memory of logits: a thread reads the
 // logits of a block before it writes there, and one thread reads the target's logit before all threads of the group
 // synchronize.
+//
+// cross_entropy_mean reduces the losses in one threadgroup, as cross_entropy_reduce does, and counts the rows.
 
 #include "logit_rows.h"
 
@@ -116,4 +118,29 @@ template <typename T, typename HELD_T, int VEC, int VECS_PER_THREAD, int VECS_PE
   write_gradients<Block, VEC>(
       logits, states, cotangents, (device T*)destination, rows, options, columns,
       group_rows(group.y, groups.y, rows, threads.x), lane);
+}
+
+// Computes the mean of the losses of the rows that are not ignored. divisor becomes the number of these rows, at
+// least 1.
+template <int VEC>
+[[kernel]] void cross_entropy_mean(
+    device const float* losses [[buffer(0)]],
+    device const int* targets [[buffer(1)]],
+    constant uint& rows [[buffer(2)]],
+    device float* loss [[buffer(3)]],
+    device float* divisor [[buffer(4)]],
+    uint thread_index [[thread_position_in_threadgroup]],
+    uint threads [[threads_per_threadgroup]],
+    uint lane [[thread_index_in_simdgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint simdgroups [[simdgroups_per_threadgroup]]) {
+  threadgroup float counts[32];
+  threadgroup float scratch[32];
+  const float count = counted_rows(targets, rows, counts, thread_index, threads, lane, simdgroup, simdgroups);
+  const float sum =
+      threadgroup_sum(added_losses<VEC>(losses, rows, thread_index, threads), scratch, lane, simdgroup, simdgroups);
+  if (thread_index == 0) {
+    loss[0] = sum / count;
+    divisor[0] = count;
+  }
 }

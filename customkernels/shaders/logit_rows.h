@@ -159,3 +159,35 @@ inline LogitRows<T, Block, StagedBlocks<Step, Words, VECS_PER_THREAD, VECS_PER_S
   const BlockColumns loaded = BlockColumns{columns.first + count * stride, stride, columns.last};
   return {x, dx, options, columns, loaded, is_aligned, {memory + thread_index, threads, count}};
 }
+
+// Returns, to every thread, the number of rows that are not ignored, at least 1. It is exact up to 2²⁴. scratch is
+// as for threadgroup_sum.
+template <typename INDEX_T>
+inline float counted_rows(
+    device const INDEX_T* targets,
+    uint rows,
+    threadgroup float* scratch,
+    uint thread_index,
+    uint threads,
+    uint lane,
+    uint simdgroup,
+    uint simdgroups) {
+  uint count = 0;
+  for (size_t row = thread_index; row < rows; row += threads) {
+    count += class_of(targets[row]) >= 0;
+  }
+  return max(threadgroup_sum(float(count), scratch, lane, simdgroup, simdgroups), 1.0f);
+}
+
+// Returns a thread's part of the sum of the losses in one threadgroup. It adds VEC neighboring losses at a time.
+template <int VEC>
+inline float added_losses(device const float* losses, uint rows, uint thread_index, uint threads) {
+  const bool is_aligned = vec_aligned<VEC>(losses, rows);
+  float sums[VEC] = {};
+  for (size_t row = size_t(thread_index) * VEC; row < rows; row += size_t(threads) * VEC) {
+    float values[VEC];
+    load_vec<VEC>(losses, row, rows, is_aligned, values);
+    add_values<VEC>(values, sums);
+  }
+  return Pairwise<VEC>::sum(sums);
+}

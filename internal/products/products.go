@@ -1,41 +1,44 @@
 // Package products gives package ops matrix products of CUDA devices that write to memory that exists. They are no part
 // of mlxc's API, because their results share memory with an operand. mlxc registers the functions when it is
-// initialized. The array and dtype types are parameters because mlxc imports this package.
+// initialized. The array type is a parameter because mlxc imports this package.
 package products
 
-// Functions holds the functions of mlxc. A is *mlxc.Array, D is mlxc.DType.
-type Functions[A, D any] struct {
+// Functions holds the functions of mlxc. A is *mlxc.Array.
+type Functions[A any] struct {
 	// Available reports whether the current stream has these products.
 	Available func() bool
-	// Undefined returns an array whose elements no node computes. Each has its own memory.
-	Undefined func(d D, shape ...int) A
-	// Reuse returns an array with the elements of a, and memory for a node that overwrites them while it reads them:
-	// the memory of a if nothing else refers to a when the results are evaluated, and otherwise new memory. No other
-	// array may share the memory of a. The results are evaluated later than `after`.
-	Reuse func(a, after A) (elements, memory A)
+	// Reuse returns an array with the elements of a, and an array of the same shape for a node that overwrites them while
+	// it reads them. It has the memory of a if nothing else refers to a when the results are evaluated, and otherwise new
+	// memory for a matrix of the shape `size`. No other array may share the memory of a. The results are evaluated later
+	// than `after`.
+	Reuse func(a, after A, size Shape) (elements, memory A)
 	// ReuseCopies returns how often evaluated nodes of Reuse took new memory. It is for tests.
 	ReuseCopies func() uint64
-	// Into returns p.Destination with the product a·b in place of its elements from p.Begin on, in the same memory.
+	// Into returns a matrix with the product as its elements from p.Begin on.
 	Into func(p Product[A]) A
-	// Beginning returns the matrix that begins the memory of a row-contiguous array, without a copy.
-	Beginning func(memory A, rows, columns int) A
-	// ScaleRows returns the rows of the matrix a times the float32 factors, rounded once, by one kernel. Rows for which
-	// zeros is true are zeros, whatever their elements. factors or zeros may be nil.
-	ScaleRows func(a, factors, zeros A) A
+	// ScaleRows returns the rows of the matrix a times the float32 factors, rounded once, by one kernel. Rows whose int32
+	// class is negative are zeros, whatever their elements. factors or classes may be nil.
+	ScaleRows func(a, factors, classes A) A
 }
 
-// A Product describes a product of matrices. Destination and Workspace must be contiguous in row-major order.
+// A Shape is the number of rows and of columns of a matrix.
+type Shape [2]int
+
+// A Product describes a product of the matrix A and of rows of the matrix B.
 type Product[A any] struct {
 	A, B                     A
+	FirstB, EndB             int // the rows of B
 	TransposedA, TransposedB bool
-	// Destination has the dtype of A and any shape. No other node may use it later: they use the result.
+	// Destination, if set, is a row-contiguous array with the dtype of A whose memory the result begins. The memory may
+	// be larger than the array. No other node may use it later: they use the result. Otherwise the result begins new
+	// memory for a matrix of the shape Memory, and its other elements are undefined.
 	Destination A
+	Memory      Shape
+	Result      Shape
 	Begin       int
-	Accumulate  bool // adds the product to the elements
+	Accumulate  bool // adds the product to the elements of Destination
 	// Factor, if set, is a float32 scalar by which the product is multiplied, before it is rounded.
 	Factor A
-	// Workspace is memory for the product. Products that share it run one after the other.
-	Workspace A
 	// After lists arrays that are computed before the product, for example by a node that reads the destination.
 	After []A
 }
@@ -43,7 +46,7 @@ type Product[A any] struct {
 var functions any
 
 // Set registers the functions that Use returns.
-func Set[A, D any](f Functions[A, D]) { functions = f }
+func Set[A any](f Functions[A]) { functions = f }
 
-// Use returns the registered functions. It panics if Set was called with other type parameters.
-func Use[A, D any]() Functions[A, D] { return functions.(Functions[A, D]) }
+// Use returns the registered functions. It panics if Set was called with another type parameter.
+func Use[A any]() Functions[A] { return functions.(Functions[A]) }

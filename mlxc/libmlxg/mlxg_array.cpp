@@ -8,16 +8,13 @@ namespace mx = mlx::core;
 
 extern "C" {
 
-mlxg_info mlxg_array_info(void* a) {
+mlxg_info mlxg_array_info(uintptr_t handle) {
   // No lock: shape and dtype never change after construction.
-  mlx_array h{a};
-  mlxg_info i;
-  i.ndim = static_cast<int>(mlx_array_ndim(h));
-  i.dtype = static_cast<int>(mlx_array_dtype(h));
-  i.size = mlx_array_size(h);
-  i.itemsize = mlx_array_itemsize(h);
-  i.shape = mlx_array_shape(h);
-  return i;
+  auto& a = mlxg::array_of(handle);
+  using val = mx::Dtype::Val;  // in the order of mlx_dtype
+  static_assert(
+      int(val::uint64) == MLX_UINT64 && int(val::float16) == MLX_FLOAT16 && int(val::complex64) == MLX_COMPLEX64);
+  return {static_cast<int>(a.ndim()), static_cast<int>(a.dtype().val()), a.size(), a.itemsize(), a.shape().data()};
 }
 
 mlxg_result mlxg_array_new(const void* data, const int* shape, int ndim, int dtype) {

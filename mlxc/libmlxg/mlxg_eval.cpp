@@ -231,9 +231,9 @@ bool mlxg_available(void* ctx) {
   return mlxg::available(mlxg::argument_of(mlxg::array_of(ctx)));
 }
 
-bool mlxg_traced(void* ctx) {
+bool mlxg_traced(uintptr_t handle) {
   mlxg::guard g;
-  return mlxg::array_of(ctx).is_tracer();
+  return mlxg::array_of(handle).is_tracer();
 }
 
 char* mlxg_tostring(void* ctx, char** text) {

@@ -216,60 +216,76 @@ class on_cuda : public mlxg::opaque {
   }
 };
 
-// product computes the elements of an array from `begin` on: factor·a·b, plus the elements before if it accumulates.
-// Its inputs are a, b, the array, a workspace, if scaled the factor, and arrays whose nodes must run earlier. Its
-// output is the array in the same memory.
+// allocation returns a node of a kernel that does nothing. It allocates the memory of its output.
+std::shared_ptr<mx::Primitive> allocation(mx::Stream s) {
+  // Any GPU that MLX supports runs PTX for compute capability 7.5.
+  constexpr const char* empty_kernel = R"(.version 6.4
+.target sm_75
+.address_size 64
+.visible .entry mlxg_undefined(.param .u64 output) { ret; }
+)";
+  return mx::fast::precompiled_cuda_kernel(
+             "mlxg_undefined", empty_kernel, {}, {{1}}, {mx::uint8}, {}, {1, 1, 1}, {1, 1, 1}, 0, std::nullopt, false,
+             s)[0]
+      .primitive_ptr();
+}
+
+// product computes the elements of a matrix from `begin` on: factor·a·b, plus the elements before if it accumulates.
+// Its inputs are a, a matrix with the rows of b, if in_place the array in whose memory the result is, if scaled the
+// factor, and arrays whose nodes must run earlier.
 class product : public on_cuda {
  public:
-  product(mx::Stream s, const mlxg_product& p) : on_cuda(s, "ProductInto"), p_(p) {}
+  product(mx::Stream s, const mlxg_product& p)
+      : on_cuda(s, "ProductInto"), p_(p), allocation_(s.device == mx::Device::gpu ? allocation(s) : nullptr) {}
 
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    outputs[0].copy_shared_buffer(inputs[2]);
     std::lock_guard lock(sessions_lock());
     auto& s = session_of(stream().device);
     auto e = cuda().encoder_of(stream());
-    auto operands = inputs;
-    for (int i : {0, 1}) {
-      make_contiguous(operands[i], e);
-    }
-    // MLX runs nodes of a graph side by side unless one reads an output of the other. All operands are registered as
-    // outputs, so that the product runs after all earlier uses of their memory and before all later ones.
-    for (size_t i = 0; i < operands.size(); i++) {
-      cuda().set_input(e, operands[i]);
-      if (i < 4) {
-        cuda().set_output(e, operands[i]);
-      }
-    }
-    void* graph = nullptr;
-    check(cuda().capture_begin(s.stream, capture_thread_local), "cuStreamBeginCapture");
-    try {
-      record(s, operands);
-    } catch (...) {
-      if (cuda().capture_end(s.stream, &graph) == 0 && graph) {
-        cuda().graph_destroy(graph);
-      }
-      throw;
-    }
-    check(cuda().capture_end(s.stream, &graph), "cuStreamEndCapture");
-    cuda().add_graph(e, graph);
-    cuda().graph_destroy(graph);
+    auto& out = outputs[0];
+    auto memory = p_.in_place ? inputs[2] : allocated({p_.memory_rows, p_.memory_columns}, out.dtype());
+    const bool is_vector = out.shape(0) == 1 || out.shape(1) == 1;
+    out.copy_shared_buffer(memory, mx::Strides(out.strides()), {true, true, is_vector}, out.size());
+    multiply(s, e, contiguous(inputs[0], e), contiguous(rows_of(inputs[1]), e), out, inputs);
   }
 
  private:
-  // make_contiguous replaces a view by a copy in row-major order, which lives until the device has run the product.
-  void make_contiguous(mx::array& a, encoder* e) {
+  mx::array allocated(mx::Shape shape, mx::Dtype dtype) const {
+    std::vector<mx::array> memory{mx::array(std::move(shape), dtype, nullptr, {})};
+    allocation_->eval_gpu({}, memory);
+    return memory[0];
+  }
+
+  // rows_of returns a view of the rows of the second input.
+  mx::array rows_of(const mx::array& all) const {
+    mx::array rows({p_.b_end - p_.b_first, all.shape(1)}, all.dtype(), nullptr, {});
+    const bool is_contiguous = all.flags().row_contiguous;
+    rows.copy_shared_buffer(
+        all, all.strides(), {is_contiguous, is_contiguous, false}, is_contiguous ? rows.size() : all.data_size(),
+        p_.b_first * all.strides(0));
+    return rows;
+  }
+
+  // contiguous returns a copy of a view in row-major order, which lives until the device has run the product.
+  mx::array contiguous(const mx::array& a, encoder* e) {
     if (a.flags().row_contiguous) {
-      return;
+      return a;
     }
     std::vector<mx::array> copy{mx::contiguous(a, false, stream())};
     copy[0].primitive().eval_gpu({a}, copy);
-    a = copy[0];
-    cuda().add_completed(e, [data = a.data_shared_ptr()] {});
+    cuda().add_completed(e, [data = copy[0].data_shared_ptr()] {});
+    return copy[0];
   }
 
-  // cuBLASLt's matrices are column-major, so it computes the transpose: bᵀ·aᵀ.
-  void record(session& s, const std::vector<mx::array>& inputs) {
-    auto &a = inputs[0], &b = inputs[1], &into = inputs[2], &workspace = inputs[3];
+  // multiply adds the product of a and b to the graph of e. cuBLASLt's matrices are column-major, so it computes the
+  // transpose: bᵀ·aᵀ.
+  void multiply(
+      session& s,
+      encoder* e,
+      const mx::array& a,
+      const mx::array& b,
+      const mx::array& into,
+      const std::vector<mx::array>& inputs) {
     uint64_t rows = a.shape(p_.a_transposed), columns = b.shape(!p_.b_transposed);
     char* d = address(into) + p_.begin * into.itemsize();
     int compute = a.dtype() == mx::float32 && p_.tf32 ? compute_tf32 : compute_float;
@@ -289,15 +305,14 @@ class product : public on_cuda {
     const uint64_t flags = p_.a_transposed | p_.b_transposed << 1 | p_.scaled << 2 | p_.tf32 << 3;
     auto& algorithm = s.choices[{
         flags, static_cast<uint64_t>(type_of(a.dtype())), static_cast<uint64_t>(type_of(into.dtype())), rows, columns,
-        static_cast<uint64_t>(a.shape(!p_.a_transposed)), workspace.nbytes(), alignment(address(a)),
-        alignment(address(b)), alignment(d)}];
+        static_cast<uint64_t>(a.shape(!p_.a_transposed)), alignment(address(a)), alignment(address(b)), alignment(d)}];
     if (!algorithm.chosen) {
       owned wish(cuda().preference_free);
       check(cuda().preference(&wish.p), "cublasLtMatmulPreferenceCreate");
       auto prefer = [&](int what, auto value) {
         check(cuda().preference_set(wish.p, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
       };
-      prefer(max_workspace, static_cast<uint64_t>(workspace.nbytes()));
+      prefer(max_workspace, most_workspace);
       prefer(min_alignment_a, alignment(address(b)));
       prefer(min_alignment_b, alignment(address(a)));
       prefer(min_alignment_c, alignment(d));
@@ -317,14 +332,38 @@ class product : public on_cuda {
     const float one = 1, previous = p_.accumulate;
     const void *alpha = &one, *beta = &previous;
     if (p_.scaled) {
-      alpha = address(inputs[4]);
+      alpha = address(inputs[2 + p_.in_place]);
       beta = reinterpret_cast<const float*>(s.zero_and_one) + p_.accumulate;
     }
-    check(
-        cuda().multiply(
-            s.handle, of.p, alpha, address(b), db.p, address(a), da.p, beta, d, dd.p, d, dd.p, algorithm.best.algorithm,
-            address(workspace), algorithm.best.workspace, s.stream),
-        "cublasLtMatmul");
+    char* workspace = nullptr;
+    if (auto size = algorithm.best.workspace) {
+      auto memory = allocated({std::max(static_cast<int>(size), 256)}, mx::uint8);  // smaller memory is the host's
+      cuda().add_completed(e, [data = memory.data_shared_ptr()] {});
+      workspace = address(memory);
+    }
+    // MLX runs nodes of a graph side by side unless one reads an output of the other. The operands are registered as
+    // outputs, so that the product runs after all earlier uses of their memory and before all later ones.
+    for (auto operand : {&a, &b, &into}) {
+      cuda().set_input(e, *operand);
+      cuda().set_output(e, *operand);
+    }
+    for (size_t i = 2; i < inputs.size(); i++) {
+      cuda().set_input(e, inputs[i]);
+    }
+    void* graph = nullptr;
+    check(cuda().capture_begin(s.stream, capture_thread_local), "cuStreamBeginCapture");
+    const int status = cuda().multiply(
+        s.handle, of.p, alpha, address(b), db.p, address(a), da.p, beta, d, dd.p, d, dd.p, algorithm.best.algorithm,
+        workspace, algorithm.best.workspace, s.stream);
+    const int ended = cuda().capture_end(s.stream, &graph);
+    if (status == 0 && ended == 0) {
+      cuda().add_graph(e, graph);
+    }
+    if (graph) {
+      cuda().graph_destroy(graph);
+    }
+    check(status, "cublasLtMatmul");
+    check(ended, "cuStreamEndCapture");
   }
 
   // best_of returns one of cuBLASLt's algorithms. cuBLASLt sorts them by the time that it estimates. For large results
@@ -354,28 +393,27 @@ class product : public on_cuda {
     return std::min<uint64_t>(256, uint64_t{1} << std::countr_zero(reinterpret_cast<uintptr_t>(p)));
   }
 
-  mlxg_product p_;
-};
+  // The limit of the workspace in bytes. cuBLASLt uses at most 4 for large products on an H200.
+  static constexpr uint64_t most_workspace = 4 << 20;
 
-// undefined is an array whose elements no node computes: the output of a kernel that does nothing. Each node has its
-// own memory; the compiler of graphs would merge equal custom kernels.
-class undefined : public mlxg::wrapper {
- public:
-  using wrapper::wrapper;
+  mlxg_product p_;
+  std::shared_ptr<mx::Primitive> allocation_;  // null without a CUDA device
 };
 
 // reuse has two outputs: the elements of its first input, and memory for a node that overwrites them while it reads
-// them. This is the input's memory if no other node or array refers to the input when the node is evaluated. The other
-// inputs are arrays whose nodes must run earlier. MLX's own nodes
-// also require that no other array shares the memory, which the caller guarantees here: MLX cannot tell such an array
-// from the references of earlier kernels, which the stream holds until it completes them.
+// them. This is the input's memory if no other node or array refers to the input when the node is evaluated, and else
+// new memory for more elements. The other inputs are arrays whose nodes must run earlier. MLX's own nodes also require
+// that no other array shares the memory, which the caller guarantees here: MLX cannot tell such an array from the
+// references of earlier kernels, which the stream holds until it completes them.
 class reuse : public mlxg::opaque {
  public:
   static inline std::atomic<uint64_t> copies = 0;
 
-  // allocation allocates on a CUDA device; it is null on a CPU.
-  reuse(mx::Stream s, std::shared_ptr<mx::Primitive> allocation)
-      : opaque(s, "Reuse"), allocation_(std::move(allocation)) {}
+  // memory is the shape of new memory.
+  reuse(mx::Stream s, mx::Shape memory)
+      : opaque(s, "Reuse"),
+        memory_(std::move(memory)),
+        allocation_(s.device == mx::Device::gpu ? allocation(s) : nullptr) {}
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     evaluate(inputs[0], outputs, [](std::vector<mx::array>& memory) {
@@ -395,50 +433,16 @@ class reuse : public mlxg::opaque {
       return;
     }
     copies++;
-    std::vector<mx::array> memory{mx::array(in.shape(), in.dtype(), nullptr, {})};
+    std::vector<mx::array> memory{mx::array(memory_, in.dtype(), nullptr, {})};
     allocate(memory);
     // The new memory holds a reference to the input: while a kernel of this stream may still read the elements, a node
     // of another stream must not overwrite them.
     mlxg::set_foreign(outputs[1], memory[0].buffer(), 0, memory[0].flags(), [in, memory](mx::allocator::Buffer) {});
   }
 
-  std::shared_ptr<mx::Primitive> allocation_;
+  mx::Shape memory_;
+  std::shared_ptr<mx::Primitive> allocation_;  // null on a CPU
 };
-
-// beginning is a matrix in the memory of its input, from the first element on. MLX's views take several nodes and put
-// all elements along one axis, which has less than 2³¹.
-class beginning : public mlxg::opaque {
- public:
-  explicit beginning(mx::Stream s) : opaque(s, "Beginning") {}
-
-  void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    auto& in = inputs[0];
-    auto& out = outputs[0];
-    if (!in.flags().row_contiguous || out.size() > in.size()) {
-      throw std::runtime_error("[Beginning] the memory must be row-contiguous and at least as large as the matrix");
-    }
-    auto flags = in.flags();
-    flags.col_contiguous = out.shape(0) == 1 || out.shape(1) == 1;
-    out.copy_shared_buffer(in, mx::Strides(out.strides()), flags, out.size());
-  }
-  void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    eval_cpu(inputs, outputs);
-  }
-};
-
-// Any GPU that MLX supports runs PTX for compute capability 7.5.
-constexpr const char* empty_kernel = R"(.version 6.4
-.target sm_75
-.address_size 64
-.visible .entry mlxg_undefined(.param .u64 output) { ret; }
-)";
-
-// allocation returns a node of a kernel that does nothing.
-mx::array allocation(const mx::Shape& shape, mx::Dtype dtype) {
-  return mx::fast::precompiled_cuda_kernel(
-      "mlxg_undefined", empty_kernel, {}, {shape}, {dtype}, {}, {1, 1, 1}, {1, 1, 1}, 0, std::nullopt, false,
-      *static_cast<mx::Stream*>(mlxg_stream().ctx))[0];
-}
 
 }  // namespace
 
@@ -449,28 +453,12 @@ bool mlxg_products_available(void) {
   return MLX_VERSION_NUMERIC >= 32004 && MLX_VERSION_NUMERIC < 33000 && !mlxg::exporting() && cuda().complete;
 }
 
-mlxg_result mlxg_undefined(const int* shape, size_t n, int dtype) {
-  mlxg::guard g;
-  mlx_array res{};
-  try {
-    auto made = allocation(mx::Shape(shape, shape + n), mlxg::dtype_of(dtype));
-    made.primitive_ptr() = std::make_shared<undefined>(made.primitive_ptr());
-    res.ctx = new mx::array(std::move(made));
-    return mlxg_end(0, res);
-  } catch (std::exception& e) {
-    mlx_error("%s", e.what());
-    return mlxg_end(1, res);
-  }
-}
-
-mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n) {
+mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n, int rows, int columns) {
   mlxg::guard g;
   return mlxg::with_results([&] {
     auto all = mlxg::arrays_of(inputs, n);
     auto& in = all[0];
-    auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
-    bool on_gpu = s.device == mx::Device::gpu;
-    auto node = std::make_shared<reuse>(s, on_gpu ? allocation(in.shape(), in.dtype()).primitive_ptr() : nullptr);
+    auto node = std::make_shared<reuse>(*static_cast<mx::Stream*>(mlxg_stream().ctx), mx::Shape{rows, columns});
     return mx::array::make_arrays({in.shape(), in.shape()}, {in.dtype(), in.dtype()}, node, all);
   });
 }
@@ -495,7 +483,7 @@ mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled) {
         rows = mx::astype(mx::multiply(mx::astype(rows, mx::float32, s), in[1], s), dtype, s);
       }
       if (n > 1 + scaled) {
-        rows = mx::where(in.back(), mx::array(0.0f, dtype), rows, s);
+        rows = mx::where(mx::less(in.back(), mx::array(0), s), mx::array(0.0f, dtype), rows, s);
       }
       return {rows};
     });
@@ -507,20 +495,19 @@ mlxg_result mlxg_scale_rows(const uintptr_t* inputs, size_t n, bool scaled) {
   }
 }
 
-mlxg_result mlxg_beginning(uintptr_t a, int rows, int columns) {
-  mlxg::guard g;
-  auto& memory = mlxg::array_of(a);
-  auto view = std::make_shared<beginning>(*static_cast<mx::Stream*>(mlxg_stream().ctx));
-  mlx_array res{new mx::array({rows, columns}, memory.dtype(), std::move(view), {memory})};
-  return mlxg_end(0, res);
-}
-
 mlxg_result mlxg_product_into(mlxg_product p, const uintptr_t* inputs, size_t n) {
   mlxg::guard g;
-  auto in = mlxg::arrays_of(inputs, n);
-  auto s = *static_cast<mx::Stream*>(mlxg_stream().ctx);
-  mlx_array res{new mx::array(in[2].shape(), in[2].dtype(), std::make_shared<product>(s, p), in)};
-  return mlxg_end(0, res);
+  mlx_array res{};
+  try {
+    auto in = mlxg::arrays_of(inputs, n);
+    auto node = std::make_shared<product>(*static_cast<mx::Stream*>(mlxg_stream().ctx), p);
+    auto dtype = in[0].dtype();
+    res.ctx = new mx::array({p.rows, p.columns}, dtype, std::move(node), std::move(in));
+    return mlxg_end(0, res);
+  } catch (std::exception& e) {
+    mlx_error("%s", e.what());
+    return mlxg_end(1, res);
+  }
 }
 
 }  // extern "C"

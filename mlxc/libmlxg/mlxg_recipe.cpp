@@ -264,9 +264,13 @@ arrays first_of(arrays all, size_t n) {
   return all;
 }
 
-// stopped stops the gradient at arrays that belong to a transform.
+// stopped stops the gradient at arrays that belong to a transform. The copies of a vjp become their operands, which
+// takes no nodes.
 arrays stopped(arrays all) {
   for (auto& a : all) {
+    if (a.is_tracer()) {
+      a = mlxg::argument_of(a);
+    }
     if (a.is_tracer()) {
       a = mx::stop_gradient(a, mlxg::stream_of(a));
     }
@@ -466,9 +470,10 @@ class differentiable_graph : public mlxg::forwarder {
 };
 
 // holds_hidden reports whether the nodes of the first n outputs of a graph hold all outputs: as operands, or as outputs
-// of the same node.
+// of the same node. The graph itself holds its constants.
 bool holds_hidden(const graph& g, size_t n, size_t arguments) {
-  size_t number = arguments + g.constants.size();
+  const size_t first_output = arguments + g.constants.size();
+  size_t number = first_output;
   for (auto& node : g.nodes) {
     number += node.shapes.size();
   }
@@ -483,7 +488,9 @@ bool holds_hidden(const graph& g, size_t n, size_t arguments) {
       }
     }
   }
-  return std::all_of(g.outputs.begin(), g.outputs.end(), [&](size_t o) { return held.count(o) > 0; });
+  return std::all_of(g.outputs.begin(), g.outputs.end(), [&](size_t o) {
+    return (o >= arguments && o < first_output) || held.count(o);
+  });
 }
 
 // places_of returns the positions of n arguments in the inputs of a graph's node. It returns nothing unless the graph
