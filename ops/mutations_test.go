@@ -221,7 +221,7 @@ func mutationTrials(t *testing.T, file string) []mutationTrial {
 		require.NoError(t, err)
 		for _, l := range launches {
 			prefetches := l.DType == mlxc.Float16 &&
-				slices.Contains(l.Launch.Template, mlxc.TemplateArg{Name: "PREFETCH", Value: true})
+				slices.Contains(l.Launch.Template, mlxc.TemplateArg{Name: "PREFETCH", Value: 2})
 			if l.DType != widest[l.Kernel.Name()] && !prefetches || !slices.Contains(lib.Names(), l.Kernel.Name()) {
 				continue
 			}

@@ -34,7 +34,7 @@ type rowGeometry struct {
 	vec           int  // elements per vector
 	vecsPerThread int  // held in registers
 	vecUnaligned  int  // elements per vector of unaligned rows
-	prefetch      bool // load a row before the sums of the previous one
+	prefetch      int  // arrays of a row to load before the sums of the previous one: none, x, or x and dy
 	copyThreads   int  // of a threadgroup that prefetches rows to threadgroup memory; 0 for registers
 	memory        int  // Launch.ThreadgroupMemory
 	fullRows      bool // the vectors of the threads fill a row
@@ -145,9 +145,14 @@ func accumulatingRowGeometry(on target, dtype mlxc.DType, rows, width int) rowGe
 	g.threads *= g.rowsPerGroup
 	g.groupsPerCore = threadsPerCore / g.threads
 	g.vecsPerThread = elements / g.vec
-	g.prefetch = 2*t.elementsPerCore*dtype.Size() < t.bytesInFlight
-	if g.prefetch && on.warpgroups && g.blocks == 1 {
-		g.prefetchByCopies(dtype)
+	switch {
+	case 2*t.elementsPerCore*dtype.Size() < t.bytesInFlight:
+		g.prefetch = 2
+		if on.warpgroups && g.blocks == 1 {
+			g.prefetchByCopies(dtype)
+		}
+	case g.groupsPerCore == 1 && g.rowsPerGroup == 1:
+		g.prefetch = 1 // otherwise a core has no loads in flight during the sums of its only row
 	}
 	g.groups = min(max(rows/max(t.minRows, g.rowsPerGroup), 1), t.cores*g.groupsPerCore)
 	// Each group writes partial sums, so fewer groups are better if they process the rows in as many steps.

@@ -20,6 +20,9 @@ type trafficCase struct {
 	kernel string
 	// model, if it is not nil, replaces compulsory and again. Its results are in bytes for a given element size.
 	model func(kernel string, l customkernels.Launch, size int) (compulsory, again int)
+	// vectors reports whether simdgroups store vectors of 16 bytes in threadgroup memory. Each such store takes four cycles,
+	// of which three count as conflicts.
+	vectors bool
 }
 
 // rowTraffic returns the cases of an operation on rows that must move `moved` arrays of x's size. The limits are for

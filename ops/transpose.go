@@ -66,17 +66,18 @@ func (t transposeTilesTemplate) args() []mlxc.TemplateArg {
 	}
 }
 
-// transposeBlocksTemplate holds the template parameters of transpose_2d_blocks.
-type transposeBlocksTemplate struct {
-	dtype                        mlxc.DType
-	vec, blocksPerRow, groupSize int
+// transposeVectorsTemplate holds the template parameters of transpose_2d_vectors.
+type transposeVectorsTemplate struct {
+	dtype                                 mlxc.DType
+	vec, tileRows, tileColumns, groupSize int
 }
 
-func (t transposeBlocksTemplate) args() []mlxc.TemplateArg {
+func (t transposeVectorsTemplate) args() []mlxc.TemplateArg {
 	return []mlxc.TemplateArg{
 		{Name: "T", Value: t.dtype},
 		{Name: "VEC", Value: t.vec},
-		{Name: "BLOCKS_PER_ROW", Value: t.blocksPerRow},
+		{Name: "TILE_ROWS", Value: t.tileRows},
+		{Name: "TILE_COLUMNS", Value: t.tileColumns},
 		{Name: "GROUP_SIZE", Value: t.groupSize},
 	}
 }
@@ -105,22 +106,22 @@ func transpose(on target, x *mlxc.Array) *mlxc.Array {
 		return transposeDirect(on, x, shape)
 	}
 	matrices := x.Size() / (rows * columns)
-	n := uint32Args(matrices, rows, columns)
-	kernel, launch := "transpose_2d", customkernels.Launch{Outputs: []mlxc.Output{{Shape: shape, DType: x.DType()}}}
-	if g, ok := transposeBlocksFor(on.backend, x.DType(), matrices, rows, columns); ok {
-		kernel = "transpose_2d_blocks"
+	launch := customkernels.Launch{Outputs: []mlxc.Output{{Shape: shape, DType: x.DType()}}}
+	if g, ok := transposeVectorsFor(on.backend, x.DType(), matrices, rows, columns); ok {
 		launch.Grid, launch.Threadgroup = matrixGrid(g.groups, g.threads)
-		launch.Template = transposeBlocksTemplate{
-			dtype: x.DType(), vec: g.side, blocksPerRow: g.blocksPerRow, groupSize: g.threads,
+		launch.Template = transposeVectorsTemplate{
+			dtype: x.DType(), vec: g.vec, tileRows: g.tileRows, tileColumns: g.tileColumns, groupSize: g.threads,
 		}.args()
-	} else {
-		g := transposeTilesFor(on.backend, x.DType(), matrices, rows, columns)
-		launch.Grid, launch.Threadgroup = matrixGrid(g.groups, g.threads)
-		launch.Template = transposeTilesTemplate{
-			dtype: x.DType(), vecX: g.vecX, vecY: g.vecY, tile: g.side, groupSize: g.threads,
-		}.args()
+		n := uint32Args(rows, columns)
+		return on.launch(transposeKernels.kernel("transpose_2d_vectors"), launch, x, n[0], n[1])[0]
 	}
-	return on.launch(transposeKernels.kernel(kernel), launch, x, n[0], n[1], n[2])[0]
+	g := transposeTilesFor(on.backend, x.DType(), matrices, rows, columns)
+	launch.Grid, launch.Threadgroup = matrixGrid(g.groups, g.threads)
+	launch.Template = transposeTilesTemplate{
+		dtype: x.DType(), vecX: g.vecX, vecY: g.vecY, tile: g.side, groupSize: g.threads,
+	}.args()
+	n := uint32Args(matrices, rows, columns)
+	return on.launch(transposeKernels.kernel("transpose_2d"), launch, x, n[0], n[1], n[2])[0]
 }
 
 // matrixGrid returns the grid and the threadgroup for these numbers of groups, each with `threads` threads along x.

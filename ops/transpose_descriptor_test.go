@@ -12,11 +12,16 @@ var _ = describe(descriptor{
 		{name: "transpose_2d", variants: func(l KernelLaunch) []KernelLaunch {
 			// One threadgroup of two simdgroups iterates over all tiles of both matrices. The float32 tiles
 			// have the width of float16 tiles.
-			return transposeVariants(l, []string{"2 of 37x129", "1 of 130x70"}, "TILE", 64)
+			return transposeVariants(l, []string{"2 of 37x129", "1 of 130x70"}, func(v *KernelLaunch) {
+				v.Launch.Grid = [3]int{64, 1, 1}
+				v.setTemplate("TILE", 64)
+			})
 		}},
-		{name: "transpose_2d_blocks", unused: notOn(mlxc.BackendCPU), variants: func(l KernelLaunch) []KernelLaunch {
-			// One threadgroup of two simdgroups iterates over all blocks, also of several matrices.
-			return transposeVariants(l, []string{"1 of 96x128", "3 of 36x100"}, "BLOCKS_PER_ROW", 4)
+		{name: "transpose_2d_vectors", unused: notOn(mlxc.BackendCPU), variants: func(l KernelLaunch) []KernelLaunch {
+			// Threadgroups of two simdgroups.
+			return transposeVariants(l, []string{"1 of 96x128", "3 of 36x100"}, func(v *KernelLaunch) {
+				v.Launch.Grid[0] = l.Launch.Grid[0] / l.Launch.Threadgroup[0] * 64
+			})
 		}},
 		{name: "transpose_2d_direct"},
 	},
@@ -31,6 +36,7 @@ var _ = describe(descriptor{
 				},
 				compulsory: 2 * s[0] * s[1] * s[2],
 				limit:      1.00,
+				vectors:    true,
 			})
 		}
 		return cases
@@ -49,13 +55,13 @@ var _ = describe(descriptor{
 	},
 })
 
-func transposeVariants(l KernelLaunch, cases []string, parameter string, value int) (list []KernelLaunch) {
+func transposeVariants(l KernelLaunch, cases []string, change func(*KernelLaunch)) (list []KernelLaunch) {
 	for _, c := range cases {
 		if l.Case == c {
 			list = append(list, l.variant(func(v *KernelLaunch) {
-				v.Launch.Grid, v.Launch.Threadgroup = [3]int{64, 1, 1}, [3]int{64, 1, 1}
+				change(v)
+				v.Launch.Threadgroup = [3]int{64, 1, 1}
 				v.setTemplate("GROUP_SIZE", 64)
-				v.setTemplate(parameter, value)
 			}))
 		}
 	}

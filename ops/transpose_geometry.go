@@ -42,34 +42,36 @@ func transposeTilesFor(backend mlxc.Backend, dtype mlxc.DType, matrices, rows, c
 	return g
 }
 
-// transposeBlockTuning holds the tuning of transpose_2d_blocks on GPUs. A CPU thread does not have the registers for a
-// block. 16 vectors along a row are two cache lines of x; 16 along a column are two cache lines of y. A block in half
-// precision takes 96 registers including loads in flight, so 512 threads of a multiprocessor load 64 KiB at a time.
-var transposeBlockTuning = struct {
-	threads      int // per threadgroup
-	blocksPerRow int // blocks of a threadgroup along a row of x
-	vecBytes     int // of a row of a block
-	maxGroups    int
-}{threads: 256, blocksPerRow: 16, vecBytes: 16, maxGroups: 1 << 22}
+// transposeVectorTuning holds the tuning of transpose_2d_vectors on GPUs. A row of y in a tile is two cache lines. A tile
+// has 16 KiB. Four groups with 32 registers per thread fit a multiprocessor.
+var transposeVectorTuning = struct {
+	threads   int // per threadgroup
+	rowBytes  int // of a row of y in a tile
+	columns   int // of x in a tile
+	vecBytes  int
+	maxGroups int
+}{threads: 512, rowBytes: 256, columns: 64, vecBytes: 16, maxGroups: 1 << 22}
 
-// transposeBlocks is the launch geometry of transpose_2d_blocks.
-type transposeBlocks struct {
-	threads      int    // per threadgroup
-	blocksPerRow int    // blocks of a threadgroup along a row of x
-	side         int    // rows and columns of a block
-	groups       [3]int // as in transposeTiles
+// transposeVectors is the launch geometry of transpose_2d_vectors.
+type transposeVectors struct {
+	threads               int    // per threadgroup
+	vec                   int    // elements per vector
+	tileRows, tileColumns int    // of x
+	groups                [3]int // as in transposeTiles
 }
 
-// transposeBlocksFor returns the geometry of transpose_2d_blocks for matrices of rows × columns elements. ok is false
-// on a CPU and if the matrices do not consist of whole blocks.
-func transposeBlocksFor(
+// transposeVectorsFor returns the geometry of transpose_2d_vectors for matrices of rows × columns elements. ok is false
+// on a CPU, if the rows of x and y do not consist of whole vectors, and if a grid has no threadgroup for each tile.
+func transposeVectorsFor(
 	backend mlxc.Backend, dtype mlxc.DType, matrices, rows, columns int,
-) (g transposeBlocks, ok bool) {
-	t := transposeBlockTuning
-	g = transposeBlocks{threads: t.threads, blocksPerRow: t.blocksPerRow, side: t.vecBytes / dtype.Size()}
-	height, width := g.threads/g.blocksPerRow*g.side, g.blocksPerRow*g.side // of a threadgroup's elements
-	g.groups = matrixGroups(t.maxGroups, matrices, ceilDiv(rows, height), ceilDiv(columns, width))
-	return g, backend != mlxc.BackendCPU && rows%g.side == 0 && columns%g.side == 0
+) (g transposeVectors, ok bool) {
+	t := transposeVectorTuning
+	g = transposeVectors{
+		threads: t.threads, vec: t.vecBytes / dtype.Size(), tileRows: t.rowBytes / dtype.Size(), tileColumns: t.columns,
+	}
+	tiles := [3]int{ceilDiv(rows, g.tileRows), ceilDiv(columns, g.tileColumns), matrices}
+	g.groups = matrixGroups(t.maxGroups, tiles[2], tiles[0], tiles[1])
+	return g, backend != mlxc.BackendCPU && rows%g.vec == 0 && columns%g.vec == 0 && g.groups == tiles
 }
 
 // matrixGroups returns the numbers of threadgroups for the rows, the columns and the matrices of matrices of rows ×

@@ -119,6 +119,8 @@ func TestTransposeWithoutACompiler(t *testing.T) {
 
 func TestTransposeOfLayouts(t *testing.T) { testUnaryOfLayouts(t, Transpose2D, mlxTranspose) }
 
+var _ = testdevice.AlsoOnGPU(TestTransposeOfLayouts)
+
 func TestTransposeIsExportedForMetal(t *testing.T) {
 	for _, dtype := range gradientDTypes {
 		kernels := exportedKernels(t, Transpose2D, normal(1, dtype, 8, 100))

@@ -38,7 +38,8 @@
 //   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
 //   VEC_UNALIGNED    elements per vector of unaligned rows,      VEC for the vector registers of a CPU,
 //                    and accumulators per thread of all rows     or 1 for the fewest registers
-//   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
+//   PREFETCH         arrays of a row (x, dy) that are loaded     0 to 2, no effect beyond 32 elements per thread
+//                    before the sums of the previous row
 //   COPY_THREADS     threads of a group that prefetches rows to  0 for a prefetch to registers
 //                    threadgroup memory
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
@@ -103,7 +104,7 @@ template <
     int VEC,
     int VECS_PER_THREAD,
     int ACCUMULATORS,
-    bool PREFETCH,
+    int PREFETCH,
     int COPY_THREADS,
     bool FULL_ROWS,
     int ROWS_PER_GROUP,
@@ -190,7 +191,7 @@ template <
     int VEC,
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
-    bool PREFETCH,
+    int PREFETCH,
     int COPY_THREADS,
     bool FULL_ROWS,
     bool ALL_ALIGNED,
@@ -233,7 +234,7 @@ template <
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
     layer_norm_rows<
-        T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, false, 0, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false, false>(
+        T, VEC_UNALIGNED, VECS, VEC_UNALIGNED, 0, 0, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_BIAS, false, false>(
         x, w, dy, rows, width, eps, dx, partial, scratch2, scratch3, group_sums, own_copies, row, group, groups,
         simdgroup);
   }

@@ -30,7 +30,8 @@
 //   VEC              elements per vector                         a power of two
 //   VECS_PER_THREAD  vectors per thread                          a group covers the row, in _columns the block
 //   VEC_UNALIGNED    elements per vector of unaligned rows       a power of two, divides VEC·VECS_PER_THREAD
-//   PREFETCH         load a row before the previous row's sums   no effect beyond 32 elements per thread
+//   PREFETCH         arrays of a row (x, dy) that are loaded     0 to 2, no effect beyond 32 elements per thread
+//                    before the sums of the previous row
 //   COPY_THREADS     threads of a group that prefetches rows to  0 for a prefetch to registers
 //                    threadgroup memory
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
@@ -109,7 +110,7 @@ template <
     typename T,
     int VEC,
     int VECS_PER_THREAD,
-    bool PREFETCH,
+    int PREFETCH,
     int COPY_THREADS,
     bool FULL_ROWS,
     int ROWS_PER_GROUP,
@@ -181,7 +182,7 @@ template <
     int VEC,
     int VECS_PER_THREAD,
     int VEC_UNALIGNED,
-    bool PREFETCH,
+    int PREFETCH,
     int COPY_THREADS,
     bool FULL_ROWS,
     bool ALL_ALIGNED,
@@ -221,7 +222,7 @@ template <
         true>(x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, own_copies, row, group, simdgroup);
   } else {
     constexpr int VECS = VECS_PER_THREAD * VEC / VEC_UNALIGNED;
-    rms_norm_rows<T, VEC_UNALIGNED, VECS, false, 0, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false, false>(
+    rms_norm_rows<T, VEC_UNALIGNED, VECS, 0, 0, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, false, false>(
         x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, own_copies, row, group, simdgroup);
   }
 }

@@ -4,8 +4,9 @@
 // passes. Template parameters select one of two cases:
 //
 //   aligned rows of at most 32   Registers hold the whole row. All loads of a row are issued before its first use. With
-//   elements per thread          PREFETCH the loads of the next row are issued before the sums of the current one. With
-//                                COPY_THREADS they are copies to threadgroup memory, which take no registers.
+//   elements per thread          PREFETCH = 2 the loads of the next row are issued before the sums of the current one,
+//                                with PREFETCH = 1 only those of x. With COPY_THREADS they are copies to threadgroup
+//                                memory, which take no registers.
 //   other rows                   Both passes load the elements from device memory. A CPU then has them in its caches,
 //                                where a copy in thread memory would take more space.
 
@@ -113,7 +114,7 @@ template <
     typename T,
     int VEC,
     int VECS_PER_THREAD,
-    bool PREFETCH,
+    int PREFETCH,
     int COPY_THREADS,
     bool FULL_ROWS,
     bool HAS_WEIGHT,
@@ -169,7 +170,8 @@ struct RowStream {
     }
   }
 
-  // Loads the weight and, with PREFETCH, the first row. Rows are given by the index of their first element.
+  // Loads the weight and the arrays of the first row that PREFETCH selects. Rows are given by the index of their first
+  // element.
   void begin(bool has_rows, size_t start, thread HeldWeight& held_w, thread Held& held_x, thread Held& held_dy) const {
     for (int v = 0; WHOLE_ROWS && HAS_WEIGHT && contains(v); v++) {
       load_vec<VEC>(w, column(v), width, true, reinterpret_cast<thread float*>(held_w.vecs[v].values));
@@ -180,14 +182,16 @@ struct RowStream {
     if (HAS_COPIES && has_rows) {
       copy(start, 0);
       end_copies_ahead();
-    } else if (WHOLE_ROWS && PREFETCH && has_rows) {
+    } else if (WHOLE_ROWS && PREFETCH > 0 && has_rows) {
       hold(x + start, held_x);
-      hold(dy + start, held_dy);
+      if (PREFETCH > 1) {
+        hold(dy + start, held_dy);
+      }
     }
   }
 
-  // Loads the row at `start` or, with PREFETCH, the next row, if registers hold whole rows. buffer is 0 for the first
-  // row and alternates with 1.
+  // Loads the arrays that PREFETCH selects of the next row and the others of the row at `start`, if registers hold
+  // whole rows. buffer is 0 for the first row and alternates with 1.
   void begin_row(
       size_t start,
       bool is_last,
@@ -206,12 +210,19 @@ struct RowStream {
         held_x.vecs[v] = *copy_of(buffer, 0, v);
         held_dy.vecs[v] = *copy_of(buffer, 1, v);
       }
-    } else if (WHOLE_ROWS && !PREFETCH) {
-      hold(x + start, held_x);
-      hold(dy + start, held_dy);
-    } else if (WHOLE_ROWS && !is_last) {
-      hold(x + start + row_step, next_x);
-      hold(dy + start + row_step, next_dy);
+    } else if (WHOLE_ROWS) {
+      if (PREFETCH == 0) {
+        hold(x + start, held_x);
+      }
+      if (PREFETCH < 2) {
+        hold(dy + start, held_dy);
+      }
+      if (PREFETCH > 0 && !is_last) {
+        hold(x + start + row_step, next_x);
+      }
+      if (PREFETCH > 1 && !is_last) {
+        hold(dy + start + row_step, next_dy);
+      }
     }
   }
 
@@ -252,8 +263,10 @@ struct RowStream {
       thread Held& held_dy,
       thread const Held& next_x,
       thread const Held& next_dy) const {
-    if (WHOLE_ROWS && PREFETCH && !HAS_COPIES && !is_last) {
+    if (WHOLE_ROWS && PREFETCH > 0 && !HAS_COPIES && !is_last) {
       held_x = next_x;
+    }
+    if (WHOLE_ROWS && PREFETCH > 1 && !HAS_COPIES && !is_last) {
       held_dy = next_dy;
     }
   }

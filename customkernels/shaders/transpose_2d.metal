@@ -2,30 +2,35 @@
 //
 // Reference: compare/oracle/transpose.go.
 //
-//   transpose_2d         A threadgroup moves tiles of TILE × TILE elements through threadgroup memory. It reads
-//                        rows of x in vectors of VEC_X elements and writes rows of y in vectors of VEC_Y
-//                        elements, so both matrices are accessed in stretches of TILE elements.
-//   transpose_2d_blocks  A thread moves blocks of VEC × VEC elements through its registers. The blocks of a
-//                        simdgroup form a rectangle of 4 blocks along a row of x and 8 along a column.
-//   transpose_2d_direct  A thread copies its share of the elements from x to y without staging. It is for
-//                        matrices with a short axis. Their tiles would be almost empty, and their cache lines
-//                        stay cached from one column to the next.
+//   transpose_2d          A threadgroup moves tiles of TILE × TILE elements through threadgroup memory. It reads
+//                         rows of x in vectors of VEC_X elements and writes rows of y in vectors of VEC_Y
+//                         elements, so both matrices are accessed in stretches of TILE elements.
+//   transpose_2d_vectors  The same for matrices whose rows and columns consist of whole vectors, which pass through
+//                         threadgroup memory as a whole. If an address is not aligned, a thread copies single
+//                         elements without staging.
+//   transpose_2d_direct   A thread copies its share of the elements from x to y without staging. It is for
+//                         matrices with a short axis. Their tiles would be almost empty, and their cache lines
+//                         stay cached from one column to the next.
 //
-// Launch. In transpose_2d and transpose_2d_blocks, x, y and z of the grid count the groups along a column of x,
+// Launch. In transpose_2d and transpose_2d_vectors, x, y and z of the grid count the groups along a column of x,
 // along a row of x, and over the matrices. A GPU starts groups in the order of x, so groups that run at the same
-// time write neighboring stretches of y. A group advances by the size of the grid, so any number of groups is
-// correct. The table calls the kernels tile, blocks and direct.
+// time write neighboring stretches of y. A group of transpose_2d advances by the size of the grid, so any number of
+// groups is correct. The table calls the kernels tile, vectors and direct.
 //
-//   parameter       kernel  meaning                                     constraint
-//   threadgroup     tile    GROUP_SIZE threads along x                  power of two, at most 1024
-//   VEC_X, VEC_Y    tile    elements of a vector of x and of y          powers of two, at most TILE
-//   TILE            tile    side of a tile                              power of two
-//   threadgroup     blocks  GROUP_SIZE threads along x                  multiple of 8·BLOCKS_PER_ROW
-//   BLOCKS_PER_ROW  blocks  blocks of a group along a row of x          multiple of 4
-//   rows, columns   blocks  size of a matrix                            multiples of VEC
-//   grid            direct  threads along x                             any number
-//   strip           direct  positions of the length axis in a strip     at least 1
-//   elements        direct  elements of all matrices                    below 2³¹
+//   parameter       kernel   meaning                                     constraint
+//   threadgroup     tile     GROUP_SIZE threads along x                  power of two, at most 1024
+//   VEC_X, VEC_Y    tile     elements of a vector of x and of y          powers of two, at most TILE
+//   TILE            tile     side of a tile                              power of two
+//   threadgroup     vectors  GROUP_SIZE threads along x                  multiple of 32 and of TILE_COLUMNS/VEC
+//   VEC             vectors  elements of a vector of 16 bytes            16 / sizeof(T)
+//   TILE_ROWS       vectors  rows of x in a tile                         8·VEC times a power of two
+//   TILE_COLUMNS    vectors  columns of x in a tile                      8·VEC times a power of two
+//   elements        vectors  of a tile                                   multiple of 4·VEC·GROUP_SIZE/sizeof(T)
+//   grid            vectors  groups                                      one per tile
+//   rows, columns   vectors  size of a matrix                            multiples of VEC
+//   grid            direct   threads along x                             any number
+//   strip           direct   positions of the length axis in a strip     at least 1
+//   elements        direct   elements of all matrices                    below 2³¹
 //
 // Indices are size_t because a uint may wrap around at 2³², which keeps compilers from vectorizing loops.
 //
@@ -129,40 +134,96 @@ template <typename T, int VEC_X, int VEC_Y, int TILE, int GROUP_SIZE>
   }
 }
 
-template <typename T, int VEC, int BLOCKS_PER_ROW, int GROUP_SIZE>
-[[kernel]] void transpose_2d_blocks(
-    device const T* x [[buffer(0)]],
-    constant uint& matrices [[buffer(1)]],
-    constant uint& rows [[buffer(2)]],
-    constant uint& columns [[buffer(3)]],
-    device T* y [[buffer(4)]],
-    uint3 group [[threadgroup_position_in_grid]],
-    uint3 groups [[threadgroups_per_grid]],
-    uint thread_index [[thread_index_in_threadgroup]]) {
-  const bool is_aligned = vec_aligned<VEC>(x, columns) && vec_aligned<VEC>(y, rows);
-  constexpr int blocks_per_column = GROUP_SIZE / BLOCKS_PER_ROW;
-  const uint simdgroup = thread_index / 32;
-  const size_t block_x = simdgroup % (BLOCKS_PER_ROW / 4) * 4 + thread_index % 4;
-  const size_t block_y = simdgroup / (BLOCKS_PER_ROW / 4) * 8 + thread_index % 32 / 4;
-  const size_t row_step = groups.x * size_t(blocks_per_column * VEC);
-  const size_t column_step = groups.y * size_t(BLOCKS_PER_ROW * VEC);
+// A tile in threadgroup memory, in vectors of VEC elements of a row. Vectors are exchanged within a row, so that eight
+// lanes access different memory banks: lanes with neighboring vectors of a row, and lanes that read the same column of
+// rows VEC apart. A word has the elements of a memory bank, which are neighbors in a row.
+template <typename T, int VEC, int TILE_ROWS, int TILE_COLUMNS>
+struct VectorTile {
+  static constexpr constant uint ROW_VECS = TILE_COLUMNS / VEC;
+  static constexpr constant uint SIZE = TILE_ROWS * ROW_VECS;  // in vectors
+  static constexpr constant uint WORD = 4 / sizeof(T);
+  static constexpr constant uint VEC_WORDS = VEC / WORD, ROW_WORDS = ROW_VECS * VEC_WORDS;
+  typedef Vec<T, WORD> Word;
 
-  for (uint m = group.z; m < matrices; m += groups.z) {
-    const size_t start = size_t(m) * rows * columns;
-    for (size_t r = (group.x * blocks_per_column + block_y) * VEC; r < rows; r += row_step) {
-      for (size_t c = (group.y * BLOCKS_PER_ROW + block_x) * VEC; c < columns; c += column_step) {
-        T block[VEC][VEC];
-        for (int i = 0; i < VEC; i++) {
-          load_vec<VEC>(x + start + (r + i) * columns, c, c + VEC, is_aligned, block[i]);
-        }
-        for (int k = 0; k < VEC; k++) {
-          T column[VEC];
-          for (int i = 0; i < VEC; i++) {
-            column[i] = block[i][k];
-          }
-          store_vec<VEC>(y + start + (c + k) * rows, r, r + VEC, is_aligned, column);
-        }
+  threadgroup Vec<T, VEC>* vecs;
+
+  // Returns the place of vector v of row r.
+  static uint at(uint r, uint v) { return r * ROW_VECS + (v ^ r / VEC % 8); }
+
+  // Returns word w of row r, where r is a multiple of VEC. The same word of the next VEC − 1 rows is ROW_WORDS apart.
+  threadgroup const Word* word(uint r, uint w) const {
+    return reinterpret_cast<threadgroup const Word*>(vecs) + at(r, w / VEC_WORDS) * VEC_WORDS + w % VEC_WORDS;
+  }
+};
+
+// Copies height × width elements of x to the tile. Rows of x are `columns` elements apart.
+template <int VEC, int GROUP_SIZE, typename TILE, typename T>
+inline void load_vectors(device const T* x, size_t columns, uint height, uint width, TILE tile, uint thread_index) {
+  constexpr uint steps = TILE::SIZE / GROUP_SIZE;
+  const uint v = thread_index % TILE::ROW_VECS;
+  Vec<T, VEC> vecs[steps] = {};  // all loads are issued before the first store
+  for (uint i = 0; i < steps; i++) {
+    const uint r = (i * GROUP_SIZE + thread_index) / TILE::ROW_VECS;
+    if (r < height && v * VEC < width) {
+      load_aligned_vec<VEC>(x + r * columns, v * VEC, vecs[i].values);
+    }
+  }
+  for (uint i = 0; i < steps; i++) {
+    tile.vecs[TILE::at((i * GROUP_SIZE + thread_index) / TILE::ROW_VECS, v)] = vecs[i];
+  }
+}
+
+// Copies the transpose of the tile's height × width elements to y. Rows of y are `rows` elements apart. In each store
+// of a simdgroup, 8 lanes write neighboring vectors of a row of y.
+template <int VEC, int TILE_ROWS, int GROUP_SIZE, typename TILE, typename T>
+inline void store_vectors(TILE tile, device T* y, size_t rows, uint height, uint width, uint thread_index) {
+  constexpr uint stretches = TILE_ROWS / VEC / 8;  // of 8 vectors in a row of y
+  for (uint step = 0; step < TILE::SIZE / TILE::WORD / GROUP_SIZE; step++) {
+    const uint i = step * GROUP_SIZE + thread_index;
+    const uint r = (i / 32 % stretches * 8 + i % 8) * VEC;
+    const uint w = i / 32 / stretches * 4 + i % 32 / 8;
+    threadgroup const typename TILE::Word* word = tile.word(r, w);
+    typename TILE::Word words[VEC];
+    for (int k = 0; k < VEC; k++) {
+      words[k] = word[k * TILE::ROW_WORDS];
+    }
+    for (uint e = 0; e < TILE::WORD; e++) {
+      T column[VEC];
+      for (int k = 0; k < VEC; k++) {
+        column[k] = words[k].values[e];
       }
+      const uint c = w * TILE::WORD + e;
+      if (r < height && c < width) {
+        store_aligned_vec<VEC>(y + c * rows, r, column);
+      }
+    }
+  }
+}
+
+template <typename T, int VEC, int TILE_ROWS, int TILE_COLUMNS, int GROUP_SIZE>
+[[kernel]] void transpose_2d_vectors(
+    device const T* x [[buffer(0)]],
+    constant uint& rows [[buffer(1)]],
+    constant uint& columns [[buffer(2)]],
+    device T* y [[buffer(3)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]]) {
+  typedef VectorTile<T, VEC, TILE_ROWS, TILE_COLUMNS> Tile;
+  threadgroup Vec<T, VEC> vecs[Tile::SIZE];
+  const Tile tile = {vecs};
+  const size_t r0 = group.x * TILE_ROWS, c0 = group.y * TILE_COLUMNS;
+  const uint height = min(uint(TILE_ROWS), uint(rows - r0)), width = min(uint(TILE_COLUMNS), uint(columns - c0));
+  const size_t start = size_t(group.z) * rows * columns;
+  x += start + r0 * columns + c0;
+  y += start + c0 * rows + r0;
+
+  if (vec_aligned<VEC>(x, columns) && vec_aligned<VEC>(y, rows)) {
+    load_vectors<VEC, GROUP_SIZE>(x, columns, height, width, tile, thread_index);
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    store_vectors<VEC, TILE_ROWS, GROUP_SIZE>(tile, y, rows, height, width, thread_index);
+  } else {
+    for (uint i = thread_index; i < height * width; i += GROUP_SIZE) {
+      y[i / height * size_t(rows) + i % height] = x[i % height * size_t(columns) + i / height];
     }
   }
 }
