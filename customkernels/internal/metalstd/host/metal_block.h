@@ -137,8 +137,39 @@ constexpr int block_rows = 8, max_vectors = 4;
 constexpr int block_rows = 4, max_vectors = 2;
 #endif
 
-// Adds left · right to `to`, for `rows` rows of left, rounded up to a multiple of 8, `terms` columns of left and rows
-// of right, and VECTORS·W columns of right. Columns of left are `term_stride` floats apart.
+// Adds ROWS rows of left · right to `to`, for `terms` columns of left and rows of right. Columns of left are
+// `term_stride` floats apart. Compilers keep the block in registers if this is a function and the loop is unrolled.
+template <int ROWS, int W, int VECTORS, class SUM>
+MLXG_INLINE void add_block(
+    float* to,
+    int to_stride,
+    const float* left,
+    int left_stride,
+    size_t term_stride,
+    const float* right,
+    int right_stride,
+    int terms,
+    SUM sum) {
+  product_block<ROWS, W, VECTORS> block;
+  int k = 0;
+  for (; k + 4 <= terms; k += 4) {
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u, left += term_stride, right += right_stride) {
+      block.add(left, left_stride, block_row<W, VECTORS>::load(right));
+    }
+  }
+  for (; k < terms; ++k, left += term_stride, right += right_stride) {
+    block.add(left, left_stride, block_row<W, VECTORS>::load(right));
+  }
+  block.add_to(sum, to, to_stride);
+}
+
+template <int ROWS>
+struct rows_of {
+  static constexpr int rows = ROWS;
+};
+
+// Adds left · right to `to`, for `rows` rows of left, rounded up to a multiple of 8, and VECTORS·W columns of right.
 template <int W, int VECTORS, class SUM = plain_sum>
 MLXG_INLINE void add_columns(
     float* to,
@@ -151,22 +182,20 @@ MLXG_INLINE void add_columns(
     int rows,
     int terms,
     SUM sum = {}) {
-  const auto add = [&]<int ROWS>(product_block<ROWS, W, VECTORS> block, int m) {
-    const float *factors = left + m * left_stride, *row = right;
-    for (int k = 0; k < terms; ++k, factors += term_stride, row += right_stride) {
-      block.add(factors, left_stride, block_row<W, VECTORS>::load(row));
-    }
-    block.add_to(sum, to + m * to_stride, to_stride);
-    return m + ROWS;
+  const auto add = [&](auto block, int m) {
+    add_block<block.rows, W, VECTORS>(
+        to + m * to_stride, to_stride, left + m * left_stride, left_stride, term_stride, right, right_stride, terms,
+        sum);
+    return m + block.rows;
   };
   rows = (rows + 7) / 8 * 8;
   for (int m = 0; m < rows;) {
     if constexpr (VECTORS < 4) {
-      m = add(product_block<VECTORS == 2 ? block_rows : 8, W, VECTORS>{}, m);
+      m = add(rows_of<VECTORS == 2 ? block_rows : 8>{}, m);
     } else if (rows - m == 4 || rows - m == 8) {
-      m = add(product_block<4, W, 4>{}, m);
+      m = add(rows_of<4>{}, m);
     } else {
-      m = add(product_block<6, W, 4>{}, m);
+      m = add(rows_of<6>{}, m);
     }
   }
 }
