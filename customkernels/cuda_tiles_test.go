@@ -38,7 +38,8 @@ func attentionLibrary(t *testing.T, onDevice bool, products FloatProducts) *Libr
 		files[name] = &fstest.MapFile{Data: renameNamespace(text)}
 	}
 	// The functions of these macros are in the host executor's namespace.
-	text := "#undef MLXG_VECTOR_CONVERSIONS\n#undef MLXG_THREAD_PRODUCTS\n#include <metal_stdlib>\nusing namespace metal;\n"
+	text := "#undef MLXG_VECTOR_CONVERSIONS\n#undef MLXG_THREAD_PRODUCTS\n#undef MLXG_TILE_EXPONENTIALS\n" +
+		"#include <metal_stdlib>\nusing namespace metal;\n"
 	if onDevice {
 		// An include of a name that the host's library has would be taken for a system header.
 		rename := strings.NewReplacer(

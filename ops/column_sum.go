@@ -38,6 +38,9 @@ func launchColumnSum(
 	rows, width := partial.Dim(-2), partial.Dim(-1)
 	matrices := partial.Size() / (rows * width)
 	g := columnSumTuning[on.backend]
+	if on.backend == mlxc.BackendCPU && width >= wideSum {
+		g.vec = wideSumVec
+	}
 	template := columnSumTemplate{dtype: dtype, vec: g.vec, rowsPerStep: g.rowsPerStep, simdgroups: g.simdgroups()}
 	n := uint32Args(rows, width)
 	return on.launch(kernel, customkernels.Launch{

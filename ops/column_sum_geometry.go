@@ -23,6 +23,13 @@ func (g columnGeometry) simdgroups() int { return ceilDiv(g.threads, 32) }
 // threadgroups returns the number of threadgroups for `width` columns.
 func (g columnGeometry) threadgroups(width int) int { return ceilDiv(width, min(g.threads, 32)*g.vec) }
 
+// With at least wideSum columns, a CPU's threads sum wideSumVec columns at a time. There are still 128 threadgroups,
+// and fewer of them take less time.
+const (
+	wideSum    = 128 * wideSumVec
+	wideSumVec = 128
+)
+
 // columnSumTuning holds the geometry of column_sum. Its input has one row of partial sums per threadgroup of the kernel
 // that wrote them.
 var columnSumTuning = map[mlxc.Backend]struct {

@@ -377,10 +377,15 @@ struct AttentionBlock {
       products = tile;
     }
     score(tile);
+    if (!TRANSPOSED) {
+      Exponential<T>::template replace<!Stored::BY_LOGSUMEXP>(
+          tile, Stored::BY_LOGSUMEXP ? row_stats.logsumexp : row_stats.maximum, row_stats.inverse_sum);
+      return;
+    }
     for (int a = 0; a < Order::OUTER; a++) {
       for (int b = 0; b < Order::INNER; b++) {
         const int i = Order::row(a, b), j = Order::column(a, b);
-        tile.set(i, j, probability(stats_of(i, j), tile.get(i, j)));
+        tile.set(i, j, probability(panel_stats(Scores::column(j, lane)), tile.get(i, j)));
       }
     }
   }

@@ -41,14 +41,17 @@ struct OnlineSoftmax {
       rescale[i] = Exponential<T>::of(maximum[i] - base[i]);
       maximum[i] = largest[i];
     }
-    for (int a = 0; a < Order::OUTER; a++) {
-      for (int b = 0; b < Order::INNER; b++) {
-        const int i = Order::row(a, b), j = Order::column(a, b);
-        const float score = tile.get(i, j);
-        tile.set(i, j, Exponential<T>::of(SCALES ? fma(score, factor, -base[i]) : score - base[i]));
+    if (SCALES) {
+      for (int a = 0; a < Order::OUTER; a++) {
+        for (int b = 0; b < Order::INNER; b++) {
+          const int i = Order::row(a, b), j = Order::column(a, b);
+          tile.set(i, j, Exponential<T>::of(fma(tile.get(i, j), factor, -base[i])));
+        }
       }
+      row_sum(tile, sums);
+    } else {
+      Exponential<T>::replace_and_sum(tile, base, sums);
     }
-    row_sum(tile, sums);
     bool is_one = true;
     for (int i = 0; i < SCORES::LANE_ROWS; i++) {
       sum[i] = sum[i] * rescale[i] + sums[i];
@@ -124,11 +127,8 @@ template <
       block.score(s);
     }
     block.hide(s, -INFINITY, key);
-    const bool is_one = softmax.add(s, factor, rescale);
-    if (!simd_all(is_one)) {  // new maxima are rare after the first panels
-      multiply_rows(sum, rescale);
-    }
-    multiply_add(sum, s, block.values, block.lane);
+    const bool are_one = softmax.add(s, factor, rescale);  // mostly true after the first panels
+    rescale_and_add(sum, rescale, are_one, s, block.values, block.lane);
     finish<0>(sum);
   }
 

@@ -36,6 +36,40 @@ struct Exponential {
   // unit returns the factor by which scores are multiplied: log₂e or 1.
   static float unit() { return BASE_2 ? M_LOG2E_F : 1.0f; }
   static float of(float score) { return BASE_2 ? fast::exp2(score) : exp(score); }
+
+  // replace replaces each score of a tile by the power of score − base, times a factor if FACTORS. Each of the lane's
+  // rows has a base and a factor.
+  template <bool FACTORS, typename SCORES>
+  static void replace(thread SCORES& tile, thread const float* base, thread const float* factors) {
+    typedef ElementOrder<SCORES> Order;
+    for (int a = 0; a < Order::OUTER; a++) {
+      for (int b = 0; b < Order::INNER; b++) {
+        const int i = Order::row(a, b), j = Order::column(a, b);
+        const float power = of(tile.get(i, j) - base[i]);
+        tile.set(i, j, FACTORS ? power * factors[i] : power);
+      }
+    }
+  }
+
+  // replace_and_sum also sums the powers of each of the lane's rows.
+  template <typename SCORES>
+  static void replace_and_sum(thread SCORES& tile, thread const float* base, thread float* sums) {
+    replace<false>(tile, base, base);
+    row_sum(tile, sums);
+  }
+
+#ifdef MLXG_TILE_EXPONENTIALS
+  template <bool FACTORS, int ROWS, int COLUMNS>
+  static void replace(
+      thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, thread const float* base, thread const float* factors) {
+    mlxg::exponentials<BASE_2, FACTORS, false, COLUMNS>(tile.transpose.elements, base, factors, nullptr);
+  }
+  template <int ROWS, int COLUMNS>
+  static void replace_and_sum(
+      thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, thread const float* base, thread float* sums) {
+    mlxg::exponentials<BASE_2, false, true, COLUMNS>(tile.transpose.elements, base, nullptr, sums);
+  }
+#endif
 };
 
 // Scoring turns a product q·k into a score, multiplied by Exponential's unit.

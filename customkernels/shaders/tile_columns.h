@@ -97,7 +97,7 @@ inline void multiply_add(
     thread const Panel<BY_COLUMNS, T, INNER, COLUMNS, COLUMNS, USES>& right,
     uint) {
 #ifdef MLXG_THREAD_PRODUCTS
-  mlxg::add_transposed_rows<COLUMNS, INNER>(
+  mlxg::add_transposed_rows<false, COLUMNS, INNER>(
       sum.transpose.elements, right.current, right.current_rows, left.transpose.elements, left.diagonal);
 #else
   for (int c = 0; c < COLUMNS; c += 8) {
@@ -112,6 +112,20 @@ inline void multiply_add(
   }
 #endif
 }
+
+#ifdef MLXG_THREAD_PRODUCTS
+template <int ROWS, int INNER, int COLUMNS, int USES, typename T>
+inline void rescale_and_add(
+    thread Tile<BY_COLUMNS, ROWS, COLUMNS>& sum,
+    thread const float* factors,
+    bool,
+    thread Tile<BY_COLUMNS, ROWS, INNER>& left,
+    thread const Panel<BY_COLUMNS, T, INNER, COLUMNS, COLUMNS, USES>& right,
+    uint) {
+  mlxg::add_transposed_rows<true, COLUMNS, INNER>(
+      sum.transpose.elements, right.current, right.current_rows, left.transpose.elements, left.diagonal, factors);
+}
+#endif
 
 // add_scaled_product adds scale · tileᵀ · right to the first `rows` rows of `to`. Rows of `right` and `to` have COLUMNS
 // floats.
@@ -161,11 +175,12 @@ inline void store(thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, device T* to, in
 template <int ROWS, int COLUMNS>
 inline void row_max(thread Tile<BY_COLUMNS, ROWS, COLUMNS>& tile, thread float* largest) {
   for (int i = 0; i < ROWS; i++) {
-    largest[i] = tile.transpose.elements[0][i];
+    largest[i] = -INFINITY;
   }
-  for (int j = 1; j < COLUMNS; j++) {
+  for (int j = 0; j < COLUMNS; j++) {
     for (int i = 0; i < ROWS; i++) {
-      largest[i] = max(largest[i], tile.transpose.elements[j][i]);
+      const float value = tile.transpose.elements[j][i];
+      largest[i] = value > largest[i] ? value : largest[i];  // one instruction, because largest is not NaN
     }
   }
 }

@@ -323,6 +323,22 @@ inline void divide_rows(thread Tile<128, ROWS, COLUMNS>& tile, thread const floa
 
 #endif
 
+// rescale_and_add multiplies each of the lane's rows of sum by its factor, and adds left · right. are_one tells that
+// all factors of the lane are 1.
+template <typename SUM, typename LEFT, typename PANEL>
+inline void rescale_and_add(
+    thread SUM& sum,
+    thread const float* factors,
+    bool are_one,
+    thread LEFT& left,
+    thread const PANEL& right,
+    uint lane) {
+  if (!simd_all(are_one)) {
+    multiply_rows(sum, factors);
+  }
+  multiply_add(sum, left, right, lane);
+}
+
 // row_max finds the largest element of each of the lane's rows.
 template <int LANES, int ROWS, int COLUMNS>
 inline void row_max(thread Tile<LANES, ROWS, COLUMNS>& tile, thread float* largest) {

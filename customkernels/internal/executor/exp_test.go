@@ -127,6 +127,27 @@ func TestExponentials(t *testing.T) {
 	}
 }
 
+// Powers of tiles have the bits of exp and fast::exp2.
+func TestExponentialsOfTiles(t *testing.T) {
+	for _, c := range compilers(t) {
+		t.Run(c.name, func(t *testing.T) {
+			l, err := libraries.CompileWith(context.Background(), c.Toolchain, source(t, "exp_tile"))
+			require.NoError(t, err)
+			for _, r := range expRanges() {
+				threads := int(r.n / 1024)
+				counts := make([]uint32, 3*threads)
+				run(t, l, [3]int{threads, 1, 1}, [3]int{1, 1, 1}, []Buffer{buf([]uint32{r.first, r.step})}, []Buffer{buf(counts)})
+				for i := 0; i < len(counts); i += 3 {
+					if counts[i+2] == 0 {
+						t.Skip("only for processors with AVX-512")
+					}
+					require.Equal(t, []uint32{0, 0}, counts[i:i+2], "from bits %#x", r.first+uint32(i/3)*1024*r.step)
+				}
+			}
+		})
+	}
+}
+
 // eachFunction calls do concurrently, once for every function.
 func eachFunction(do func(f int)) {
 	var all sync.WaitGroup

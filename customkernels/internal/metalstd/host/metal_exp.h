@@ -47,12 +47,12 @@ MLXG_INLINE float exp_or_limit(float low, float x, float high, float exponential
 }
 
 // Returns e^r for |r| ≤ log(2)/2, with an error of 2^-28.2.
+constexpr float exp_terms[] = {0x1.6ad122p-10f, 0x1.123f2ep-7f, 0x1.55584ep-5f, 0x1.55548ap-3f, 0x1.fffffcp-2f};
 MLXG_INLINE float exp_near_0(float r) {
-  float q = 0x1.6ad122p-10f;
-  q = multiply_add(q, r, 0x1.123f2ep-7f);
-  q = multiply_add(q, r, 0x1.55584ep-5f);
-  q = multiply_add(q, r, 0x1.55548ap-3f);
-  q = multiply_add(q, r, 0x1.fffffcp-2f);
+  float q = multiply_add(exp_terms[0], r, exp_terms[1]);
+  q = multiply_add(q, r, exp_terms[2]);
+  q = multiply_add(q, r, exp_terms[3]);
+  q = multiply_add(q, r, exp_terms[4]);
   // Add the rounding error of 1 + r.
   const float sum = 1.0f + r;
   return sum + multiply_add(q, r * r, r - (sum - 1.0f));

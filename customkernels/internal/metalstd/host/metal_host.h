@@ -13,6 +13,7 @@
 #include "metal_matrix.h"
 #include "metal_simd.h"
 #include "metal_tile.h"
+#include "metal_tile_exp.h"
 
 namespace mlxg {
 // The type to which package translate converts one of the two values of a conditional operator. A is the type of this

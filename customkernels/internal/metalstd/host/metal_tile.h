@@ -1,15 +1,11 @@
-// The products of tile_thread.h, tile_columns.h and packed_product.h in the vector registers of x86-64. Shaders use
-// them if MLXG_THREAD_PRODUCTS is defined.
-//
-// Compilers do not keep a block of a product in registers reliably. Each element is computed as in tile_thread.h: one
-// fused multiply-add after the other from 0, then an addition to the sum.
+// The products of tile_thread.h, tile_columns.h and packed_product.h in blocks (metal_block.h). Shaders use them if
+// MLXG_THREAD_PRODUCTS is defined.
 #ifndef METAL_TILE_H
 #define METAL_TILE_H
 
-#include "metal_convert.h"
+#include "metal_block.h"
 
-#if defined(__FMA__) && defined(MLXG_VECTOR_CONVERSIONS)
-#define MLXG_THREAD_PRODUCTS
+#ifdef MLXG_THREAD_PRODUCTS
 
 #if __has_builtin(__builtin_shufflevector)
 #define MLXG_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -21,114 +17,13 @@ namespace mlxg {
 
 using indices8 [[gnu::vector_size(32)]] = int;
 
-template <int W>
-MLXG_INLINE floats<W> load_floats(const float* from) {
-  floats<W> v;
-  __builtin_memcpy(&v, from, sizeof v);
-  return v;
-}
-template <int W>
-MLXG_INLINE void store_floats(floats<W> v, float* to) {
-  __builtin_memcpy(to, &v, sizeof v);
-}
-template <int W>
-MLXG_INLINE void fused_multiply_add(floats<W>& sum, floats<W> a, floats<W> b) {
-  __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-}
-
-// A block of a product: ROWS × 2·W elements, or ROWS × W if not PAIRED. It is a list of rows, because compilers keep
-// the members of a structure in registers, but not always the elements of an array.
-template <int ROWS, int W, bool PAIRED>
-struct product_block {
-  floats<W> first = {}, second = {};
-  product_block<ROWS - 1, W, PAIRED> rest;
-
-  // Adds the products of column k of left, to which `left` points, and a row of right.
-  MLXG_INLINE void add(const float* left, int stride, floats<W> right0, floats<W> right1) {
-    const floats<W> factor = *left - floats<W>{};
-    fused_multiply_add<W>(first, factor, right0);
-    if (PAIRED) {
-      fused_multiply_add<W>(second, factor, right1);
-    }
-    rest.add(left + stride, stride, right0, right1);
-  }
-  template <class SUM>
-  MLXG_INLINE void add_to(SUM sum, float* to, int stride) const {
-    store_floats<W>(sum.template of<W>(to, first), to);
-    if (PAIRED) {
-      store_floats<W>(sum.template of<W>(to + W, second), to + W);
-    }
-    rest.add_to(sum, to + stride, stride);
-  }
-};
-template <int W, bool PAIRED>
-struct product_block<0, W, PAIRED> {
-  MLXG_INLINE void add(const float*, int, floats<W>, floats<W>) {}
-  template <class SUM>
-  MLXG_INLINE void add_to(SUM, float*, int) const {}
-};
-
-// The results of a product: it is added to the elements in memory, replaces them, or is added after a multiplication.
-struct plain_sum {
-  template <int W>
-  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const {
-    return load_floats<W>(at) + product;
-  }
-};
-struct new_sum {
-  template <int W>
-  MLXG_INLINE floats<W> of(const float*, floats<W> product) const {
-    return floats<W>{} + product;
-  }
-};
-struct scaled_sum {
-  float factor;
-  template <int W>
-  MLXG_INLINE floats<W> of(const float* at, floats<W> product) const {
-    return load_floats<W>(at) + factor * product;
-  }
-};
-
-// Rows of a block: with two vectors for each, all but a few of the 32 or 16 vector registers.
-#ifdef __AVX512F__
-constexpr int block_rows = 8;
-#else
-constexpr int block_rows = 4;
-#endif
-
-// Adds left · right to `to`, for `rows` rows of left, rounded up to a multiple of ROWS, `terms` columns of left and
-// rows of right, and 2·W or W columns of right. Columns of left are `term_stride` floats apart.
-template <int W, bool PAIRED, int ROWS = block_rows, class SUM = plain_sum>
-MLXG_INLINE void add_columns(
-    float* to,
-    int to_stride,
-    const float* left,
-    int left_stride,
-    size_t term_stride,
-    const float* right,
-    int right_stride,
-    int rows,
-    int terms,
-    SUM sum = {}) {
-  for (int m = 0; m < rows; m += ROWS) {
-    product_block<ROWS, W, PAIRED> block;
-    const float* factors = left + m * left_stride;
-    for (int k = 0; k < terms; ++k, factors += term_stride) {
-      const float* const row = right + k * right_stride;
-      block.add(factors, left_stride, load_floats<W>(row), load_floats<W>(row + PAIRED * W));
-    }
-    block.add_to(sum, to + m * to_stride, to_stride);
-  }
-}
-
 // Adds left · right to sum, for rows of INNER floats of left and of WIDTH floats of right.
 template <int INNER, int WIDTH>
 MLXG_INLINE void add_packed_product(
     float* sum, int stride, const float* left, const float* right, int rows, int terms) {
-  constexpr int W = WIDTH < floats_per_register ? 8 : floats_per_register;
-  constexpr bool PAIRED = WIDTH % (2 * W) == 0;
-  for (int c = 0; c < WIDTH; c += PAIRED ? 2 * W : W) {
-    add_columns<W, PAIRED>(sum + c, stride, left, INNER, 1, right + c, WIDTH, rows, terms);
+  using block = column_block<WIDTH & -WIDTH>;  // the largest power of two that divides WIDTH
+  for (int c = 0; c < WIDTH; c += block::WIDTH) {
+    add_columns<block::W, block::VECTORS>(sum + c, stride, left, INNER, 1, right + c, WIDTH, rows, terms);
   }
 }
 
@@ -187,7 +82,7 @@ template <bool TRANSPOSED, int ROWS, int INNER, int W, bool PAIRED, class T>
   constexpr int WIDTH = PAIRED ? 2 * W : W;
   float packed[INNER][WIDTH];
   pack_columns<TRANSPOSED, INNER, WIDTH>(right, stride, rows, packed);
-  add_columns<W, PAIRED>(sum, sum_stride, left, INNER, 1, packed[0], WIDTH, ROWS, INNER);
+  add_columns<W, PAIRED ? 2 : 1>(sum, sum_stride, left, INNER, 1, packed[0], WIDTH, ROWS, INNER);
 }
 
 // Adds left · right to sum, from column FIRST of right on. The packed columns have at most 32 KiB, a quarter of the
@@ -207,15 +102,6 @@ MLXG_INLINE void add_product(
   }
 }
 
-// The vectors and rows of a block of a product whose right-hand operand has COLUMNS columns, 8 or a multiple of 16.
-template <int COLUMNS>
-struct column_block {
-  static constexpr int W = COLUMNS < floats_per_register ? 8 : floats_per_register;
-  static constexpr bool PAIRED = COLUMNS >= 2 * W;
-  static constexpr int WIDTH = PAIRED ? 2 * W : W;
-  static constexpr int ROWS = PAIRED ? block_rows : 8;
-};
-
 // Adds left · right to `to`, for ROWS rows of left, a multiple of 8. Element k of row r of left is at
 // left[r * row_stride + k * term_stride]. The columns of a block of right stay in the first-level cache for all rows.
 //
@@ -230,11 +116,20 @@ MLXG_INLINE void add_rows(
     const float (*right)[COLUMNS],
     int diagonal,
     SUM sum) {
-  using block = column_block<COLUMNS>;
+  constexpr int limit = IS_RIGHT ? INNER : ROWS;
+  if (COLUMNS > 32 && diagonal + limit <= 32) {
+    using block = column_block<COLUMNS>;
+    for (int c = 0; c < COLUMNS; c += block::WIDTH) {
+      add_columns<block::W, block::VECTORS>(
+          to[0] + c, COLUMNS, left, row_stride, term_stride, right[0] + c, COLUMNS, ROWS, INNER, sum);
+    }
+    return;
+  }
+  using block = column_block<(COLUMNS < 32 ? COLUMNS : 32)>;
   for (int c = 0; c < COLUMNS; c += block::WIDTH) {
-    const int nonzero = c / 32 * 32 + 32 - diagonal, limit = IS_RIGHT ? INNER : ROWS;
+    const int nonzero = c / 32 * 32 + 32 - diagonal;
     const int used = nonzero < 0 ? 0 : nonzero < limit ? nonzero : limit;
-    add_columns<block::W, block::PAIRED, block::ROWS>(
+    add_columns<block::W, block::VECTORS>(
         to[0] + c, COLUMNS, left, row_stride, term_stride, right[0] + c, COLUMNS, IS_RIGHT ? ROWS : used,
         IS_RIGHT ? used : INNER, sum);
   }
@@ -271,11 +166,17 @@ template <int PANEL_ROWS, int INNER, int COLUMNS, class T>
   }
 }
 
-// Adds panelᵀ · right to sum, for INNER rows of the panel that are PANEL_COLUMNS elements apart. Rows at or beyond
-// `rows` read as zero. Floats are read in place. Row i of right is 0 before column i + diagonal.
-template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
+// Multiplies each column of sum by its factor and adds panelᵀ · right, for INNER rows of the panel that are
+// PANEL_COLUMNS elements apart. Rows at or beyond `rows` read as zero. Floats are read in place. Row i of right is 0
+// before column i + diagonal. Without factors, RESCALES is false.
+template <bool RESCALES, int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
 [[gnu::noinline]] void add_transposed_rows(
-    float (*sum)[COLUMNS], const T* panel, int rows, const float (*right)[COLUMNS], int diagonal) {
+    float (*sum)[COLUMNS],
+    const T* panel,
+    int rows,
+    const float (*right)[COLUMNS],
+    int diagonal,
+    const float* factors = nullptr) {
   constexpr int PART = converted_part(PANEL_COLUMNS, INNER);
   for (int c = 0; c < PANEL_COLUMNS; c += PART) {
     float converted[INNER][PART];
@@ -286,27 +187,33 @@ template <int PANEL_COLUMNS, int INNER, int COLUMNS, class T>
       left = converted[0];
       term_stride = PART;
     }
-    add_rows<true, PART, INNER>(sum + c, left, 1, term_stride, right, diagonal, plain_sum{});
+    if constexpr (RESCALES) {
+      const rescaled_sum<COLUMNS> rescaled = {sum[0], factors};
+      add_rows<true, PART, INNER>(sum + c, left, 1, term_stride, right, diagonal, rescaled);
+    } else {
+      add_rows<true, PART, INNER>(sum + c, left, 1, term_stride, right, diagonal, plain_sum{});
+    }
   }
 }
 
 // Adds scale · left · right to `rows` rows of COLUMNS floats, from column FIRST on. Row i of left is 0 before column
-// i + diagonal.
+// i + diagonal. It prefetches the rows of the next call.
 template <int FIRST, int INNER, int COLUMNS>
 [[gnu::noinline]] void add_scaled_product(
     float* to, int rows, const float (*left)[INNER], const float* right, float scale, int diagonal) {
   using block = column_block<COLUMNS - FIRST>;
   constexpr int WIDTH = block::WIDTH, END = COLUMNS - (COLUMNS - FIRST) % WIDTH;
   for (int c = FIRST; c < END; c += WIDTH) {
-    for (int m = 0; m < rows; m += 8) {
+    for (int m = 0, count; m < rows; m += count) {
+      count = diagonal + rows <= 0 && rows - m > 8 ? (rows - m) / 8 * 8 : 8;
       const int term = diagonal + m < 0 ? 0 : diagonal + m < INNER ? diagonal + m : INNER;
       const auto add = [&](float* at, int stride) {
-        add_columns<block::W, block::PAIRED, block::ROWS>(
-            at, stride, left[m] + term, INNER, 1, right + term * COLUMNS + c, COLUMNS, 8, INNER - term,
-            scaled_sum{scale});
+        add_columns<block::W, block::VECTORS>(
+            at, stride, left[m] + term, INNER, 1, right + term * COLUMNS + c, COLUMNS, count, INNER - term,
+            scaled_sum{scale, 32 * COLUMNS});
       };
       float* const at = to + m * COLUMNS + c;
-      if (m + 8 <= rows) {
+      if (m + count <= rows) {
         add(at, COLUMNS);
         continue;
       }
