@@ -152,9 +152,9 @@ MLXG_INLINE void add_block(
     SUM sum) {
   product_block<ROWS, W, VECTORS> block;
   int k = 0;
-  for (; k + 4 <= terms; k += 4) {
-#pragma GCC unroll 4
-    for (int u = 0; u < 4; ++u, left += term_stride, right += right_stride) {
+  for (; k + 2 <= terms; k += 2) {
+#pragma GCC unroll 2
+    for (int u = 0; u < 2; ++u, left += term_stride, right += right_stride) {
       block.add(left, left_stride, block_row<W, VECTORS>::load(right));
     }
   }
