@@ -4,8 +4,7 @@ import "time"
 
 // SetLockPatience sets lockPatience and returns the previous value.
 func SetLockPatience(d time.Duration) time.Duration {
-	before := lockPatience
-	lockPatience = d
+	before := time.Duration(lockPatience.Swap(int64(d)))
 	return before
 }
 

@@ -11,7 +11,9 @@ import (
 
 // lockPatience is how long goroutines may wait for the graph lock, held by a Go function that MLX calls, before a
 // warning is logged. Tests shorten it.
-var lockPatience = 5 * time.Second
+var lockPatience atomic.Int64
+
+func init() { lockPatience.Store(int64(5 * time.Second)) }
 
 // lockWatch logs the goroutines that wait for the graph lock while a Go function called by MLX holds it. The function
 // may itself wait for them.
@@ -34,7 +36,7 @@ func (w *watch) enter() {
 	}
 	w.calls.Add(1)
 	if !w.ticking.Load() && w.ticking.CompareAndSwap(false, true) {
-		time.AfterFunc(lockPatience, w.tick)
+		time.AfterFunc(time.Duration(lockPatience.Load()), w.tick)
 	}
 }
 
@@ -56,13 +58,13 @@ func (w *watch) tick() {
 	case w.seen != call:
 		w.seen = call
 	case w.logged != call:
-		if function, waiting := lockUsers(); len(waiting) > 0 {
+		if function, waiting := lockUsers(); len(waiting) > 0 && w.calls.Load() == call {
 			w.logged = call
 			slog.Warn("mlxc: a function that MLX calls blocks goroutines; if it waits for them, this is a deadlock",
 				"function", function, "waiting", strings.Join(waiting, "; "))
 		}
 	}
-	time.AfterFunc(lockPatience, w.tick)
+	time.AfterFunc(time.Duration(lockPatience.Load()), w.tick)
 }
 
 // inC matches the stack of a goroutine that is inside a C function of this package.

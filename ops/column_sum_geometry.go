@@ -23,8 +23,8 @@ func (g columnGeometry) simdgroups() int { return ceilDiv(g.threads, 32) }
 // threadgroups returns the number of threadgroups for `width` columns.
 func (g columnGeometry) threadgroups(width int) int { return ceilDiv(width, min(g.threads, 32)*g.vec) }
 
-// With at least wideSum columns, a CPU's threads sum wideSumVec columns at a time. There are still 128 threadgroups,
-// and fewer of them take less time.
+// With at least wideSum columns, a CPU's threads sum wideSumVec columns at a time. A sum of 16384 columns then has
+// 128 threadgroups instead of 512.
 const (
 	wideSum    = 128 * wideSumVec
 	wideSumVec = 128

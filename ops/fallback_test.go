@@ -17,7 +17,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// withoutCompiler hides the C++ compiler until the test ends. Graphs that are recorded already would still be used.
+// withoutCompiler hides the C++ compiler until the test ends. It forgets recorded graphs, which would still be
+// used.
 func withoutCompiler(t *testing.T) {
 	t.Helper()
 	t.Setenv("CXX", "/nonexistent/compiler")

@@ -196,7 +196,7 @@ func mutationFiles(t *testing.T, file string) []string {
 }
 
 // mutationTrials returns the ragged launches of a file's kernels, first in the geometry of GPUs. They are in the widest
-// dtype, in which rounding hides the fewest errors, and in float16 if they prefetch rows, as only rows of 16 bits do.
+// dtype, in which rounding hides the fewest errors, and in float16 if they prefetch both arrays, as only rows of 16 bits do.
 func mutationTrials(t *testing.T, file string) []mutationTrial {
 	t.Helper()
 	launches := KernelLaunches(RaggedCases)

@@ -110,7 +110,7 @@ var accumulatingTuning = map[mlxc.Backend]struct {
 	cores             int
 	elementsPerCore   int // of resident rows, held in registers
 	elementsPerThread int // of a row; twice as many if a simdgroup then holds the row
-	bytesInFlight     int // of x and dy per core; rows with fewer bytes are prefetched
+	bytesInFlight     int // of x and dy per core; with fewer bytes, both are prefetched
 	minRows           int // rows per threadgroup, unless rowsPerGroup is larger
 	rowsPerGroup      int // that a threadgroup processes at a time if a simdgroup holds a row
 }{

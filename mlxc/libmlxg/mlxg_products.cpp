@@ -337,7 +337,8 @@ class product : public on_cuda {
     }
     char* workspace = nullptr;
     if (auto size = algorithm.best.workspace) {
-      auto memory = allocated({std::max(static_cast<int>(size), 256)}, mx::uint8);  // smaller memory is the host's
+      auto memory =
+          allocated({std::max(static_cast<int>(size), 256)}, mx::uint8);  // MLX keeps small arrays on the host
       cuda().add_completed(e, [data = memory.data_shared_ptr()] {});
       workspace = address(memory);
     }
@@ -437,7 +438,9 @@ class reuse : public mlxg::opaque {
     allocate(memory);
     // The new memory holds a reference to the input: while a kernel of this stream may still read the elements, a node
     // of another stream must not overwrite them.
-    mlxg::set_foreign(outputs[1], memory[0].buffer(), 0, memory[0].flags(), [in, memory](mx::allocator::Buffer) {});
+    auto flags = memory[0].flags();
+    flags.col_contiguous = false;  // the output may have another shape
+    mlxg::set_foreign(outputs[1], memory[0].buffer(), 0, flags, [in, memory](mx::allocator::Buffer) {});
   }
 
   mx::Shape memory_;

@@ -264,13 +264,9 @@ arrays first_of(arrays all, size_t n) {
   return all;
 }
 
-// stopped stops the gradient at arrays that belong to a transform. The copies of a vjp become their operands, which
-// takes no nodes.
+// stopped stops the gradient at arrays that belong to a transform.
 arrays stopped(arrays all) {
   for (auto& a : all) {
-    if (a.is_tracer()) {
-      a = mlxg::argument_of(a);
-    }
     if (a.is_tracer()) {
       a = mx::stop_gradient(a, mlxg::stream_of(a));
     }

@@ -17,10 +17,10 @@ using mlxg::stream_of;
 
 namespace {
 
-// checked_gradients returns outputs and gradients. Outside of other transforms, the outputs lose the nodes that carry
-// vjp rules, so evaluations do not visit them. It throws if the shape of a gradient differs from its primal's. Some vjp
-// rules of MLX cause this (faults conv-gradient-asymmetric-padding and pad-value-gradient). Gradients without elements
-// become zeros, since some kernels of MLX divide by the number of elements.
+// checked_gradients returns outputs and gradients. Outside of other transforms, the differentiated outputs lose the
+// nodes that carry vjp rules, so evaluations do not visit them. It throws if the shape of a gradient differs from its
+// primal's. Some vjp rules of MLX cause this (faults conv-gradient-asymmetric-padding and pad-value-gradient).
+// Gradients without elements become zeros, since some kernels of MLX divide by the number of elements.
 std::pair<arrays, arrays> checked_gradients(std::pair<arrays, arrays> both, const arrays& primals) {
   for (size_t i = 0; i < primals.size(); i++) {
     auto& shape = both.second.at(i).shape();

@@ -127,7 +127,7 @@ func TestExponentials(t *testing.T) {
 	}
 }
 
-// Powers of tiles have the bits of exp and fast::exp2.
+// Powers of tiles have the bits of exp and fast::exp2 for exponents up to 80.
 func TestExponentialsOfTiles(t *testing.T) {
 	for _, c := range compilers(t) {
 		t.Run(c.name, func(t *testing.T) {

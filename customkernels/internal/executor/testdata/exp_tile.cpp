@@ -1,5 +1,5 @@
 #include "metal_host.h"
-// Computes powers of the floats with the bits first[0], first[0] + first[1], … as elements of tiles. Positive floats
+// Computes powers of the floats with the bits first[0], first[0] + first[1], … as elements of tiles. Floats above 80
 // are negated. For each thread of 1024 floats, y has the number of powers of e and of 2 whose bits are not those of exp
 // and fast::exp2, and the number of powers.
 #ifdef MLXG_TILE_EXPONENTIALS
@@ -29,7 +29,7 @@ uint differences(F f, const float (&x)[64][16]) {
   float x[64][16];
   for (uint i = 0; i < 1024; ++i) {
     const float value = as_type<float>(first[0] + (thread_position_in_grid.x * 1024 + i) * first[1]);
-    x[i / 16][i % 16] = value > 0 ? -value : value;
+    x[i / 16][i % 16] = value > 80 ? -value : value;
   }
   y[0] = differences<false>([](float v) { return exp(v); }, x);
   y[1] = differences<true>([](float v) { return fast::exp2(v); }, x);

@@ -32,7 +32,7 @@ MLXG_INLINE floats<W> scale_or_zero(floats<W> v, floats<W> n, floats<W> x, float
   return result;
 }
 
-// Replaces each x by e^x or, if BASE_2, by 2^x. For x up to 0 the results have the bits of exp1, or of fast_exp2_1.
+// Replaces each x by e^x or, if BASE_2, by 2^x. For x up to 80 the results have the bits of exp1, or of fast_exp2_1.
 template <bool BASE_2, int W>
 MLXG_INLINE void exponentials(floats<W> (&x)[4]) {
   using namespace metal::detail;
