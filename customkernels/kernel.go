@@ -128,9 +128,9 @@ func LaunchCount() uint64 { return launchCount.Load() + recipe.Launches() }
 //
 // If the launch is invalid, or compilation fails, every output carries the same error.
 //
-// If the environment variable MLXGRAD_CHECKED is 1 when the process starts, Launch first runs the launch like [Kernel.Sanitize], which evaluates
-// the inputs. Every output then carries the first error that the checker finds. A launch that cannot be checked, as in a
-// compiled function, is an error. docs/sanitize.md gives the cost.
+// If the environment variable MLXGRAD_CHECKED is 1 when the process starts, Launch first runs the launch like
+// [Kernel.Sanitize], which evaluates the inputs. Every output then carries the first error that the checker finds. A
+// launch that cannot be checked, as in a compiled function, is an error. docs/sanitize.md gives the cost.
 func (k *Kernel) Launch(l Launch, inputs ...*mlxc.Array) []*mlxc.Array {
 	l = k.withDefaults(l)
 	err := k.check(l, inputs)

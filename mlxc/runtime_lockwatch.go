@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// lockPatience is how long goroutines may wait for the graph lock, held by a Go function that MLX calls, before a
+// lockPatience is how long, in nanoseconds, goroutines may wait for the graph lock, held by a Go function that MLX calls, before a
 // warning is logged. Tests shorten it.
 var lockPatience atomic.Int64
 

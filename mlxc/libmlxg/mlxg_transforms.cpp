@@ -34,9 +34,11 @@ std::pair<arrays, arrays> checked_gradients(std::pair<arrays, arrays> both, cons
       both.second[i] = mx::zeros(shape, primals[i].dtype(), stream_of(both.second[i]));
     }
   }
-  for (auto& o : both.first) {
-    while (auto in = mlxg::depth() == 1 ? mlxg::forwarded(o) : nullptr) {
-      o = mx::array(*in);
+  if (mlxg::depth() == 1) {
+    for (auto& o : both.first) {
+      while (auto in = mlxg::forwarded(o)) {
+        o = mx::array(*in);
+      }
     }
   }
   return both;
