@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// lockPatience is how long, in nanoseconds, goroutines may wait for the graph lock, held by a Go function that MLX calls, before a
-// warning is logged. Tests shorten it.
+// lockPatience is how long, in nanoseconds, goroutines may wait for the graph lock, held by a Go function that MLX
+// calls, before a warning is logged. Tests shorten it.
 var lockPatience atomic.Int64
 
 func init() { lockPatience.Store(int64(5 * time.Second)) }

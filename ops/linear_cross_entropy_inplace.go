@@ -16,7 +16,8 @@ type cudaLoss struct {
 	products products.Functions[*mlxc.Array]
 }
 
-// productWorkspace is the most memory of a product in bytes. cuBLAS's products of large matrices use none on an H100.
+// productWorkspace is the most memory of a product in bytes, most_workspace of mlxg_products.cpp. cuBLAS's products of
+// large matrices use none on an H100.
 const productWorkspace = 4 << 20
 
 func newCUDALoss(l linearLoss) cudaLoss { return cudaLoss{l, productsInPlace()} }
