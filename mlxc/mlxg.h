@@ -164,8 +164,8 @@ mlxg_result mlxg_depends(void* a, const uintptr_t* others, size_t n, bool wait);
 bool mlxg_products_available(void);
 // mlxg_reuse returns an array with the elements of the first input, and an array of the same shape for the results of a
 // node that overwrites them while it reads them. The second has the memory of the first input if nothing else refers to
-// that input when it is evaluated, and else new memory for rows × columns elements. No other array may share the memory.
-// The nodes of the other inputs run earlier.
+// that input when it is evaluated, and else new memory for rows × columns elements. No other array may share the
+// memory. The nodes of the other inputs run earlier.
 mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n, int rows, int columns);
 // mlxg_reuse_copies returns the number of evaluated nodes of mlxg_reuse that took new memory, modulo 2⁶⁴.
 uint64_t mlxg_reuse_copies(void);
