@@ -123,7 +123,9 @@ func TestCheckReadsMetal(t *testing.T) {
   if (simd_any(s > 0) && simd_is_first()) y[0] = s; simd_vote vote = simd_ballot(true); y[1] = (uint)(simd_vote::vote_t)vote;`,
 		"types": `  T a = T(x[0]); float local = 1, global = 2; y[0] = local + global + a; size_t n = sizeof(T); int64_t m = n; y[1] = m;
   struct P { float a; float2 b; }; P p; p.a = 1; P q = p; y[2] = q.a; constexpr int k = N * 2; float z[k]; z[0] = 1; y[3] = z[0];
-  thread float* tp = z; thread auto& tr = z[1]; tr = *tp; for (int i = 0; i < N; ++i) { y[i] = tr; } y[4] = is_same_v<T, float> ? 1 : 0;`,
+  thread float* tp = z; thread auto& tr = z[1]; tr = *tp; for (int i = 0; i < N; ++i) { y[i] = tr; } y[4] = is_same_v<T, float> ? 1 : 0;
+  bfloat c = 1; const bfloat d = 2; float u[4 / sizeof(bfloat)], v[4 / sizeof(c) + 4 / sizeof(d) - 3]; u[0] = v[0] = sizeof(z);
+  struct alignas(4) Pair { bfloat values[2]; } both; both.values[0] = c; y[5] = u[0] + both.values[0];`,
 		"words of OpenCL": `  threadgroup float local[4], global[4]; float generic[2] = {1, 2}, pipe = 3; local[0] = pipe; global[0] = generic[1];
   threadgroup float* p = local + 1; *p = 0; y[0] = local[0] + global[0];`,
 		"matrices": `  simdgroup_matrix<float, 8, 8> a, b, c = simdgroup_matrix<float, 8, 8>(0); threadgroup float s[64];
