@@ -297,18 +297,22 @@ template <
   device float* const tiles = memory + (own_head * groups.x + group.x) * panels * PANEL_FLOATS;
   const uint shared = sizes.query_heads / sizes.key_heads;
 
-  for (uint first = 0; first < blocks * shared; first += groups.x) {
-    // The direction alternates, because blocks see more and more keys under a causal mask.
+  // Blocks with many keys come first. The direction alternates, because a causal mask hides more and more keys.
+  const uint own_blocks = blocks * shared;
+  for (uint first = 0; first < own_blocks; first += groups.x) {
     const uint n = first + (first / groups.x % 2 == 0 ? group.x : groups.x - 1 - group.x);
     Block block = {};
     const uint3 position = {group.x, group.y * shared + n / blocks, group.z};
-    if (n >= blocks * shared ||
-        !block.begin(size_values, scalars, query_starts, key_starts, n % blocks, position, 0, 0)) {
+    const uint index = blocks - 1 - n % blocks;
+    if (n >= own_blocks || !block.begin(size_values, scalars, query_starts, key_starts, index, position, 0, 0)) {
       continue;
     }
     add_block<PANEL_FLOATS, T, CAPPED, HAS_DLSE, BLOCK_M, BLOCK_N, HEAD_DIM, VALUE_DIM>(
         block, q, k, v, mask, o, d_o, statistics, dlse, query_rows, d_o_rows, row_stats_out, dq, dk, dv, cleared,
         tiles);
+#ifdef MLXG_PAUSES
+    mlxg::pause();
+#endif
   }
   clear<HEAD_DIM, VALUE_DIM>(dk, dv, (own_head + 1) * keys, cleared);
 }

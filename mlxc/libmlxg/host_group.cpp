@@ -58,21 +58,6 @@ void run_threadgroup(workspace* w, const job* j, uint64_t group) {
   switch_context(&c.main, &c.fiber[0]);
 }
 
-// Runs the threadgroups from `first` to before `last`.
-void run_chunk(workspace* w, const job* j, uint64_t first, uint64_t last) {
-  if (j->l->fibers) {
-    for (uint64_t group = first; group < last; ++group) {
-      run_threadgroup(w, j, group);
-    }
-  } else {
-    // A kernel without fibers also runs on a fiber's stack: the stack's address locates the threadgroup variables, and
-    // a guard page catches overflows.
-    w->c.first_group = first;
-    w->c.last_group = last;
-    switch_context(&w->c.main, &w->c.fiber[0]);
-  }
-}
-
 // Completes one operation of a simdgroup, for the lanes that wait at it. If lanes wait at different operations, this is
 // the one whose call has the lowest source line, because diverged lanes meet again further down in the source.
 void complete_one(simdgroup& g) {
@@ -131,21 +116,106 @@ context* advance(control* c, uint32_t thread) {
   return &c->fiber[first * simd_width + uint32_t(__builtin_ctz(c->groups[first].runnable))];
 }
 
+// Decides whether the threadgroup of c pauses: if another one of its share can run, and at most one chunk of the share
+// has not begun.
+bool should_pause(const control* c) {
+  const job* j = static_cast<const job*>(c->job);
+  const share& s = *reinterpret_cast<const workspace*>(c)->current;
+  const uint64_t left = groups_left(s);
+  return j->max_helpers > 0 && !j->l->fibers && left <= j->chunk && (left > 0 || has_paused(s));
+}
+
+// Prepares a workspace for threadgroups of a share.
+void begin(workspace* w, const job* j, share* s) {
+  w->c.advance = advance;
+  w->c.should_pause = should_pause;
+  w->c.job = j;
+  w->current = s;
+  w->shape_of = nullptr;
+}
+
+// Removes the workspace that paused first from the list of a share, or returns NULL. The caller holds the lock.
+workspace* next_paused(share* s) {
+  workspace* w = s->paused;
+  if (w) {
+    __atomic_store_n(&s->paused, w->next, __ATOMIC_RELAXED);
+  }
+  return w;
+}
+
+// Appends a workspace to the paused ones of its share. Returns an idle one if a threadgroup of the share has not begun,
+// and otherwise the one that paused first.
+workspace* exchange(workspace* w, job* j) {
+  share* s = w->current;
+  pthread_mutex_lock(&j->lock);
+  workspace** end = &s->paused;
+  while (*end) {
+    end = &(*end)->next;
+  }
+  w->next = nullptr;
+  __atomic_store_n(end, w, __ATOMIC_RELAXED);
+  workspace* other = groups_left(*s) > 0 ? workspace_try_acquire(1) : nullptr;
+  if (other) {
+    begin(other, j, s);
+    other->c.paused = false;
+  } else {
+    other = next_paused(s);
+  }
+  pthread_mutex_unlock(&j->lock);
+  return other;
+}
+
+// Runs the threadgroups of w, whose kernel has no fibers, and others while they pause. Returns an idle workspace.
+//
+// A kernel without fibers also runs on a fiber's stack: the stack's address locates the threadgroup variables, and a
+// guard page catches overflows.
+workspace* run_plain(workspace* w, job* j) {
+  do {
+    switch_context(&w->c.main, &w->c.fiber[0]);
+    if (w->c.paused) {
+      w = exchange(w, j);
+    }
+  } while (w->c.paused);
+  return w;
+}
+
+// Runs the threadgroups from `first` to before `last`. Returns an idle workspace.
+workspace* run_chunk(workspace* w, job* j, uint64_t first, uint64_t last) {
+  if (j->l->fibers) {
+    for (uint64_t group = first; group < last; ++group) {
+      run_threadgroup(w, j, group);
+    }
+    return w;
+  }
+  w->c.first_group = first;
+  w->c.last_group = last;
+  w->c.paused = true;  // until its end
+  return run_plain(w, j);
+}
+
 }  // namespace
 
-void run_groups(workspace* w, job* j) {
-  w->c.advance = advance;
-  w->c.job = j;
-  w->shape_of = nullptr;
+workspace* run_groups(workspace* w, uint32_t index, job* j) {
   for (uint32_t i = 0; i < j->share_count; ++i) {
-    share& s = j->shares[(w->index + i) % j->share_count];
-    while (has_groups(s)) {
+    share& s = j->shares[(index + i) % j->share_count];
+    begin(w, j, &s);
+    while (groups_left(s) > 0) {
       const uint64_t first = __atomic_fetch_add(&s.next, j->chunk, __ATOMIC_RELAXED);
       if (first < s.end) {
-        run_chunk(w, j, first, first + j->chunk < s.end ? first + j->chunk : s.end);
+        w = run_chunk(w, j, first, first + j->chunk < s.end ? first + j->chunk : s.end);
+      }
+    }
+    while (has_paused(s)) {
+      pthread_mutex_lock(&j->lock);
+      workspace* paused = next_paused(&s);
+      pthread_mutex_unlock(&j->lock);
+      if (paused) {
+        workspace_release(w);
+        w = run_plain(paused, j);
       }
     }
   }
+  return w;
 }
 
 // The main function of a fiber, which runs as long as its workspace exists. Each iteration runs one thread of one
@@ -162,6 +232,7 @@ extern "C" void mlxg_host_fiber_main() {
       wait_turn(me);
     } else {
       j->l->module->run_plain(j->buffers, &j->l->geo, me.c->first_group, me.c->last_group);
+      me.c->paused = false;
       switch_context(me.own(), &me.c->main);
     }
   }

@@ -2,6 +2,7 @@
 #ifndef MLXG_HOST_JOB_H
 #define MLXG_HOST_JOB_H
 
+#include <pthread.h>
 #include <signal.h>
 
 #include "host_workspace.h"
@@ -35,15 +36,22 @@ struct launch {
 struct share {
   alignas(64) uint64_t next;  // first threadgroup that no thread has taken
   uint64_t end;
+  // Workspaces whose threadgroups have paused, the first one first. A thread changes the list with the job's lock.
+  workspace* paused;
 };
+
+// Returns the number of threadgroups of the share that no thread has taken.
+inline uint64_t groups_left(const share& s) {
+  const uint64_t next = __atomic_load_n(&s.next, __ATOMIC_RELAXED);
+  return next < s.end ? s.end - next : 0;
+}
+
+inline bool has_paused(const share& s) {
+  return __atomic_load_n(&s.paused, __ATOMIC_RELAXED) != nullptr;
+}
 
 // The maximum number of shares. Further threads begin with the share of another thread.
 constexpr uint32_t max_shares = 16;
-
-// Reports whether a threadgroup of the share is not taken.
-inline bool has_groups(const share& s) {
-  return __atomic_load_n(&s.next, __ATOMIC_RELAXED) < s.end;
-}
 
 // One run of a launch. It lies on the stack of the calling thread.
 struct job {
@@ -56,12 +64,13 @@ struct job {
   job* next;
   uint32_t share_count;
   share shares[max_shares];  // the first share_count
+  pthread_mutex_t lock;
 };
 
-// Reports whether a threadgroup of the job is not taken.
+// Reports whether a threadgroup of the job can begin or continue.
 inline bool has_groups(const job* j) {
   for (uint32_t i = 0; i < j->share_count; ++i) {
-    if (has_groups(j->shares[i])) {
+    if (groups_left(j->shares[i]) > 0 || has_paused(j->shares[i])) {
       return true;
     }
   }
@@ -77,8 +86,9 @@ inline uint32_t minimum(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
-// Runs threadgroups of a job on this thread until every threadgroup of the job is taken.
-void run_groups(workspace* w, job* j);
+// Runs threadgroups of a job on this thread until no other one can begin or continue. It begins with the share of
+// `index`. The result is the workspace that the caller has instead of w: another one if threadgroups have paused.
+workspace* run_groups(workspace* w, uint32_t index, job* j);
 
 // Blocks asynchronous signals on this thread and stores the previous mask in *old. A signal handler would run on a
 // fiber's stack, which Go's handler does not support. Signals of faults, such as SIGSEGV, stay unblocked.
@@ -87,8 +97,9 @@ void block_signals(sigset_t* old);
 // Starts workers until there are `count`. Having fewer is not an error: the calling thread can run any launch alone.
 void start_workers(uint32_t count);
 
-// Runs a job on the calling thread and on up to j->max_helpers workers, and returns when it is complete.
-void run_job(workspace* w, job* j);
+// Runs a job on the calling thread and on up to j->max_helpers workers, and returns when it is complete. The result is
+// the workspace that the caller has instead of w.
+workspace* run_job(workspace* w, job* j);
 
 }  // namespace mlxg
 

@@ -62,6 +62,7 @@ job* find_job(const workspace* w) {
 
 void* worker_main(void* arg) {
   workspace* w = static_cast<workspace*>(arg);
+  const uint32_t index = w->index;
   pthread_mutex_lock(&pool.lock);
   for (;;) {
     job* j = find_job(w);
@@ -80,7 +81,7 @@ void* worker_main(void* arg) {
     ++j->helpers;
     pthread_mutex_unlock(&pool.lock);
     if (workspace_grow(w, stacks(j->l))) {
-      run_groups(w, j);
+      w = run_groups(w, index, j);
     }
     pthread_mutex_lock(&pool.lock);
     // The job may end as soon as it has no helpers.
@@ -127,7 +128,7 @@ void start_workers(uint32_t count) {
   pthread_mutex_unlock(&pool.lock);
 }
 
-void run_job(workspace* w, job* j) {
+workspace* run_job(workspace* w, job* j) {
   if (j->max_helpers > 0) {
     pthread_mutex_lock(&pool.lock);
     job** end = &pool.jobs;
@@ -142,7 +143,7 @@ void run_job(workspace* w, job* j) {
     }
     pthread_mutex_unlock(&pool.lock);
   }
-  run_groups(w, j);
+  w = run_groups(w, 0, j);
   if (j->max_helpers > 0) {
     pthread_mutex_lock(&pool.lock);
     for (job** at = &pool.jobs; *at; at = &(*at)->next) {
@@ -153,7 +154,7 @@ void run_job(workspace* w, job* j) {
     }
     pthread_mutex_unlock(&pool.lock);
     if (poll([j] { return __atomic_load_n(&j->helpers, __ATOMIC_ACQUIRE) == 0; })) {
-      return;
+      return w;
     }
     pthread_mutex_lock(&pool.lock);
     while (j->helpers > 0) {
@@ -161,6 +162,7 @@ void run_job(workspace* w, job* j) {
     }
     pthread_mutex_unlock(&pool.lock);
   }
+  return w;
 }
 
 }  // namespace mlxg

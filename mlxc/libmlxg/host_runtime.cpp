@@ -73,6 +73,7 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
   j.l = l;
   j.helpers = 0;
   j.next = nullptr;
+  j.lock = PTHREAD_MUTEX_INITIALIZER;
   uint32_t b = 0;
   for (uint32_t i = 0; i < l->inputs; ++i) {
     j.buffers[b++] = inputs[i].data;
@@ -101,14 +102,12 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
   j.max_helpers = l->workers - 1 < chunks - 1 ? l->workers - 1 : uint32_t(chunks - 1);
   j.share_count = minimum(j.max_helpers + 1, max_shares);
   for (uint32_t i = 0; i < j.share_count; ++i) {
-    j.shares[i] = {l->groups * i / j.share_count, l->groups * (i + 1) / j.share_count};
+    j.shares[i] = {l->groups * i / j.share_count, l->groups * (i + 1) / j.share_count, nullptr};
   }
 
   sigset_t old;
   block_signals(&old);
-  workspace* w = workspace_acquire(stacks(l));
-  run_job(w, &j);
-  workspace_release(w);
+  workspace_release(run_job(workspace_acquire(stacks(l)), &j));
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 

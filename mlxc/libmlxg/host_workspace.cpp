@@ -29,6 +29,23 @@ uintptr_t cache_color(uint32_t thread) {
   return (thread * 192) & 4095;
 }
 
+// Returns a workspace with at least `count` stacks that is in no list, or NULL. The caller holds the lock.
+workspace* free_workspace(uint32_t count) {
+  for (workspace** at = &free_list; *at; at = &(*at)->next) {
+    workspace* w = *at;
+    if (workspace_grow(w, count)) {
+      *at = w->next;
+      return w;
+    }
+  }
+  workspace* w = workspace_new();
+  if (w && !workspace_grow(w, count)) {
+    workspace_free(w);
+    return nullptr;
+  }
+  return w;
+}
+
 }  // namespace
 
 workspace* workspace_new() {
@@ -115,29 +132,22 @@ bool workspace_reserve(uint32_t count) {
   return ok;
 }
 
+workspace* workspace_try_acquire(uint32_t count) {
+  pthread_mutex_lock(&lock);
+  workspace* w = free_workspace(count);
+  pthread_mutex_unlock(&lock);
+  return w;
+}
+
 workspace* workspace_acquire(uint32_t count) {
   pthread_mutex_lock(&lock);
-  for (;;) {
-    for (workspace** at = &free_list; *at; at = &(*at)->next) {
-      workspace* w = *at;
-      if (!workspace_grow(w, count)) {
-        continue;
-      }
-      *at = w->next;
-      pthread_mutex_unlock(&lock);
-      return w;
-    }
-    workspace* w = workspace_new();
-    if (w && workspace_grow(w, count)) {
-      pthread_mutex_unlock(&lock);
-      return w;
-    }
-    if (w) {
-      workspace_free(w);
-    }
+  workspace* w;
+  while (!(w = free_workspace(count))) {
     // Other threads use all workspaces: wait for one.
     pthread_cond_wait(&workspace_returned, &lock);
   }
+  pthread_mutex_unlock(&lock);
+  return w;
 }
 
 void workspace_release(workspace* w) {

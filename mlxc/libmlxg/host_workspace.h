@@ -12,12 +12,15 @@ struct alignas(16) uint3_bytes {
 };
 using position = thread_position_of<uint3_bytes>;
 
+struct share;
+
 struct workspace {
   control c;
-  uint32_t index;        // of the worker, from 1 on; 0 for a thread that calls run_job
+  uint32_t index;        // of the worker that starts with it, from 1 on
   uint32_t stacks;       // fibers that have a stack and a context
   bool exhausted;        // more stacks were refused: no memory, or the limit of the process
-  workspace* next;       // next free workspace
+  workspace* next;       // next free workspace, or next paused one of a share
+  share* current;        // share of its threadgroups
   uint32_t shape[3];     // threadgroup size of positions
   const void* shape_of;  // job that positions belong to
   alignas(64) position positions[max_threads];
@@ -37,6 +40,8 @@ bool workspace_grow(workspace*, uint32_t count);
 bool workspace_reserve(uint32_t count);
 // Returns a free workspace with at least `count` stacks, and waits for one if necessary.
 workspace* workspace_acquire(uint32_t count);
+// Returns a free workspace with at least `count` stacks, or NULL if there is none.
+workspace* workspace_try_acquire(uint32_t count);
 // Returns a workspace to the list of free ones.
 void workspace_release(workspace*);
 

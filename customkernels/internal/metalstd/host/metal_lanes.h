@@ -52,6 +52,19 @@ MLXG_INLINE T& threadgroup_variable() {
 #endif
 }
 
+// A place at which the runtime may continue another threadgroup, and this one later, also on another system thread. A
+// kernel of few long threadgroups, whose threads do not synchronize, calls it often, so that system threads of
+// different speed end at the same time.
+#ifndef MLXG_CHECKED
+#define MLXG_PAUSES
+MLXG_INLINE void pause() {
+  const self me;
+  if (me.c->should_pause(me.c)) {
+    switch_context(me.own(), &me.c->main);
+  }
+}
+#endif
+
 template <class T>
 struct slot_size {
   static constexpr unsigned value = sizeof(T) <= 4 ? 4 : sizeof(T) <= 8 ? 8 : sizeof(T) <= 16 ? 16 : 32;

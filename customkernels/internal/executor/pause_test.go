@@ -1,0 +1,71 @@
+package executor
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pauseSteps is the number of steps, and of pauses, of a thread of testdata/pause.cpp.
+const pauseSteps = 50
+
+// pauseTickets launches testdata/pause.cpp, requires that each thread has its sum and that no two steps have the same
+// ticket, and returns the tickets of each thread.
+func pauseTickets(t *testing.T, l *Library, groups, threads int) [][]uint32 {
+	all := groups * threads
+	counter, tickets, sums := make([]uint32, 1), make([]uint32, all*pauseSteps), make([]uint32, all)
+	run(t, l, [3]int{all, 1, 1}, [3]int{threads, 1, 1}, []Buffer{buf([]int32{pauseSteps})},
+		[]Buffer{buf(counter), buf(tickets), buf(sums)})
+	for i, sum := range sums {
+		require.EqualValues(t, i/threads*pauseSteps+pauseSteps*(pauseSteps-1)/2, sum)
+	}
+	steps := slices.Collect(slices.Chunk(tickets, pauseSteps))
+	for _, s := range steps {
+		require.IsIncreasing(t, s)
+	}
+	sorted := slices.Sorted(slices.Values(tickets))
+	require.Len(t, slices.Compact(sorted), len(tickets))
+	return steps
+}
+
+// Threadgroups that pause end with the right results for any number of workers and threadgroups, and in concurrent
+// launches.
+func TestPauses(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	l := compileFile(t, "pause")
+	require.False(t, l.NeedsFibers())
+	for _, workers := range []int{1, 2, 3, 8} {
+		runtime.GOMAXPROCS(workers)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for _, groups := range []int{1, 2, 3, 4, 7, 16, 100} {
+					pauseTickets(t, l, groups, 1)
+					pauseTickets(t, l, groups, 3)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// The two threadgroups of a share take turns, so that another thread can take over one of them. They do not if a second
+// thread takes one of them before the first pause of the other, which is rare.
+func TestPausedThreadgroupsTakeTurns(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	runtime.GOMAXPROCS(2)
+	l := compileFile(t, "pause")
+	turns := 0
+	for range 50 {
+		steps := pauseTickets(t, l, 4, 1)
+		for _, first := range []int{0, 2} {
+			if steps[first][0] < steps[first+1][pauseSteps-2] && steps[first+1][0] < steps[first][pauseSteps-2] {
+				turns++
+			}
+		}
+	}
+	require.Greater(t, turns, 25)
+}
