@@ -76,6 +76,16 @@ var gradientChecks = map[string]check{
 		one := mlx.Scalar[float32](1)
 		return floats(mlx.VJP(f, []mlx.Array{one}, []mlx.Array{one, one})[0], 4)
 	},
+	"nested-gradient-untraces": func() string {
+		x := mlx.Full(1, 3)
+		f := func(p mlx.Array) mlx.Array {
+			y := p.Mul(mlx.Scalar[float32](2))
+			mlx.VJP(mlx.Of(func(a mlx.Array) mlx.Array { return a.Mul(y) }), []mlx.Array{x}, []mlx.Array{x})
+			mlx.Eval(y)
+			return y
+		}
+		return floats(gradient(f, x, x), 2, 2, 2)
+	},
 }
 
 // convShapes compares the shapes of the gradients of a convolution of n elements, `dilation` apart, with their operands.

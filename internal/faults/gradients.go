@@ -130,4 +130,13 @@ var gradients = Area{"Gradients", []Fault{
 		Right:  "The cotangents are added.",
 		Guards: []Guard{{"mlxc/libmlxg/mlxg_transforms.cpp", "distinct_outputs"}},
 	},
+	{
+		Name:  "nested-gradient-untraces",
+		Title: "An inner gradient untraces arrays of the outer one",
+		Wrong: "An inner vjp or jvp clears the mark of traced arrays in its graph, also of arrays that the outer function " +
+			"computed. If the outer function evaluates such an array, its graph is dropped and the outer gradient is zero.",
+		Right:  "The arrays stay traced.",
+		Guards: []Guard{{"mlxc/libmlxg/mlxg_transforms.cpp", "outer_traces"}},
+		Cost:   "a visit of the inner function's graph",
+	},
 }}

@@ -1,4 +1,5 @@
 // vjp, value_and_grad and jvp. Go calls mlxg_leave after every function here.
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <sstream>
@@ -44,6 +45,88 @@ std::pair<arrays, arrays> checked_gradients(std::pair<arrays, arrays> both, cons
   return both;
 }
 
+void mark_traced(mx::array a) {
+  a.set_tracer(true);
+  for (auto& s : a.siblings()) {
+    s.set_tracer(true);
+  }
+}
+
+// Calls visit for the arrays in the graph of `outputs`, the inputs of an array before the array.
+template <class F>
+void for_each_array(const arrays& outputs, F visit) {
+  struct step {
+    mx::array a;
+    bool inputs_visited;
+  };
+  std::unordered_set<std::uintptr_t> seen;
+  std::vector<step> steps;
+  for (auto& o : outputs) {
+    steps.push_back({o, false});
+  }
+  while (!steps.empty()) {
+    auto [a, inputs_visited] = steps.back();
+    steps.pop_back();
+    if (inputs_visited) {
+      visit(a);
+    } else if (seen.insert(a.id()).second) {
+      steps.push_back({a, true});
+      for (auto& in : a.inputs()) {
+        steps.push_back({in, false});
+      }
+    }
+  }
+}
+
+// MLX's vjp and jvp clear the mark of traced arrays in the whole graph of the function's outputs, also of arrays that
+// an outer transform traces. Evaluating such an array would drop its graph, and the outer gradient would become zero
+// (fault nested-gradient-untraces). An outer_traces sets these marks again at its end.
+class outer_traces {
+ public:
+  ~outer_traces() {
+    for (auto& a : traced_) {
+      mark_traced(a);
+    }
+  }
+
+  // Finds the arrays that an outer transform traces. The function of the inner transform has computed the outputs from
+  // copies of the primals. While a vjp rule runs, MLX drops no graph, and every array counts as traced.
+  void find(const arrays& primals, const arrays& copies, const arrays& outputs) {
+    if (mlxg::depth() == 1 || mx::array(0.0f).is_tracer()) {
+      return;
+    }
+    std::unordered_set<std::uintptr_t> outer, inner;
+    auto add_outer = [&](auto& a) {
+      outer.insert(a.id());
+      traced_.push_back(a);
+    };
+    for (size_t i = 0; i < primals.size(); i++) {
+      inner.insert(copies[i].id());
+      if (primals[i].is_tracer()) {
+        add_outer(copies[i]);
+      }
+    }
+    for_each_array(outputs, [&](auto& a) {
+      if (!a.is_tracer() || inner.count(a.id())) {
+        return;
+      }
+      auto depends_on = [&](auto& set) {
+        return std::any_of(a.inputs().begin(), a.inputs().end(), [&](auto& in) { return set.count(in.id()) > 0; });
+      };
+      bool is_inner = depends_on(inner);
+      if (is_inner) {
+        inner.insert(a.id());
+      }
+      if (!is_inner || depends_on(outer)) {
+        add_outer(a);
+      }
+    });
+  }
+
+ private:
+  arrays traced_;
+};
+
 }  // namespace
 
 namespace mlxg {
@@ -71,6 +154,7 @@ extern "C" {
 mlxg_results mlxg_vjp(uintptr_t id, const uintptr_t* primals, size_t np, const uintptr_t* cotangents, size_t nc) {
   return mlxg::with_graph_lock([&] {
     auto in = mlxg::arrays_of(primals, np);
+    outer_traces traces;
     auto run = [&](const arrays& args) {
       auto out = mlxg::distinct_outputs(mlxg::call_function(id, args));
       if (out.size() != nc) {
@@ -87,6 +171,7 @@ mlxg_results mlxg_vjp(uintptr_t id, const uintptr_t* primals, size_t np, const u
           throw std::invalid_argument(text.str());
         }
       }
+      traces.find(in, args, out);
       return out;
     };
     return checked_gradients(mx::vjp(run, in, mlxg::arrays_of(cotangents, nc)), in);
@@ -102,6 +187,7 @@ mlxg_results mlxg_value_and_grad(uintptr_t id, const int* argnums, size_t n, con
     for (size_t i = 0; i < n; i++) {
       primals.push_back(all[argnums[i]]);
     }
+    outer_traces traces;
     auto run = [&](const arrays& traced) {
       for (size_t i = 0; i < n; i++) {
         all[argnums[i]] = traced[i];
@@ -110,6 +196,7 @@ mlxg_results mlxg_value_and_grad(uintptr_t id, const int* argnums, size_t n, con
       for (size_t i = 1; i < outputs.size(); i++) {
         outputs[i] = mx::stop_gradient(outputs[i], stream_of(outputs[i]));
       }
+      traces.find(primals, traced, outputs);
       return outputs;
     };
     // Never destroyed: graphs may outlive static objects.
@@ -120,9 +207,24 @@ mlxg_results mlxg_value_and_grad(uintptr_t id, const int* argnums, size_t n, con
 
 mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n) {
   return mlxg::with_graph_lock([&] {
-    return mx::jvp(
-        [&](const arrays& args) { return mlxg::call_function(id, args); }, mlxg::arrays_of(primals, n),
-        mlxg::arrays_of(tangents, n));
+    auto in = mlxg::arrays_of(primals, n);
+    auto both = [&] {
+      outer_traces traces;
+      auto run = [&](const arrays& args) {
+        auto outputs = mlxg::call_function(id, args);
+        traces.find(in, args, outputs);
+        return outputs;
+      };
+      return mx::jvp(run, in, mlxg::arrays_of(tangents, n));
+    }();
+    if (mlxg::depth() > 1) {
+      for_each_array(both.second, [](auto& a) {
+        if (std::any_of(a.inputs().begin(), a.inputs().end(), [](auto& in) { return in.is_tracer(); })) {
+          mark_traced(a);
+        }
+      });
+    }
+    return both;
   });
 }
 
