@@ -90,8 +90,8 @@ inline void load_tiles(
   }
 }
 
-// clear sets the rows of dk and dv from `cleared` to `end` to 0, and moves `cleared` to `end`. Rows become 0 shortly
-// before the first sum, so they are in a cache then.
+// clear sets the rows of dk and dv from `cleared` to `end` to 0, and moves `cleared` to `end`. Without a window of
+// keys, rows become 0 shortly before the first sum, so they are in a cache then.
 template <int HEAD_DIM, int VALUE_DIM>
 inline void clear(device float* dk, device float* dv, size_t end, thread size_t& cleared) {
   for (size_t i = cleared * HEAD_DIM; i < end * HEAD_DIM; i++) {
@@ -297,7 +297,8 @@ template <
   device float* const tiles = memory + (own_head * groups.x + group.x) * panels * PANEL_FLOATS;
   const uint shared = sizes.query_heads / sizes.key_heads;
 
-  // Blocks with many keys come first. The direction alternates, because a causal mask hides more and more keys.
+  // Under a causal mask the last queries see the most keys. Each head begins with them, so that its last blocks are
+  // short. The direction alternates, so that each threadgroup has as many keys.
   const uint own_blocks = blocks * shared;
   for (uint first = 0; first < own_blocks; first += groups.x) {
     const uint n = first + (first / groups.x % 2 == 0 ? group.x : groups.x - 1 - group.x);

@@ -116,8 +116,8 @@ context* advance(control* c, uint32_t thread) {
   return &c->fiber[first * simd_width + uint32_t(__builtin_ctz(c->groups[first].runnable))];
 }
 
-// Decides whether the threadgroup of c pauses: if another one of its share can run, and at most one chunk of the share
-// has not begun.
+// Reports whether the threadgroup of c should pause: at most one chunk of its share has not begun, and this chunk or a
+// paused threadgroup can run.
 bool should_pause(const control* c) {
   const job* j = static_cast<const job*>(c->job);
   const share& s = *reinterpret_cast<const workspace*>(c)->current;
@@ -125,12 +125,11 @@ bool should_pause(const control* c) {
   return j->max_helpers > 0 && !j->l->fibers && left <= j->chunk && (left > 0 || has_paused(s));
 }
 
-// Prepares a workspace for threadgroups of a share.
-void begin(workspace* w, const job* j, share* s) {
+// Prepares a workspace for threadgroups of a job.
+void begin(workspace* w, const job* j) {
   w->c.advance = advance;
   w->c.should_pause = should_pause;
   w->c.job = j;
-  w->current = s;
   w->shape_of = nullptr;
 }
 
@@ -156,8 +155,9 @@ workspace* exchange(workspace* w, job* j) {
   __atomic_store_n(end, w, __ATOMIC_RELAXED);
   workspace* other = groups_left(*s) > 0 ? workspace_try_acquire(1) : nullptr;
   if (other) {
-    begin(other, j, s);
-    other->c.paused = false;
+    begin(other, j);
+    other->current = s;
+    other->c.unfinished = false;
   } else {
     other = next_paused(s);
   }
@@ -165,17 +165,18 @@ workspace* exchange(workspace* w, job* j) {
   return other;
 }
 
-// Runs the threadgroups of w, whose kernel has no fibers, and others while they pause. Returns an idle workspace.
+// Runs the threadgroups of w, whose kernel has no fibers. When they pause, it runs other ones of the share. Returns an
+// idle workspace.
 //
 // A kernel without fibers also runs on a fiber's stack: the stack's address locates the threadgroup variables, and a
 // guard page catches overflows.
 workspace* run_plain(workspace* w, job* j) {
   do {
     switch_context(&w->c.main, &w->c.fiber[0]);
-    if (w->c.paused) {
+    if (w->c.unfinished) {
       w = exchange(w, j);
     }
-  } while (w->c.paused);
+  } while (w->c.unfinished);
   return w;
 }
 
@@ -189,16 +190,17 @@ workspace* run_chunk(workspace* w, job* j, uint64_t first, uint64_t last) {
   }
   w->c.first_group = first;
   w->c.last_group = last;
-  w->c.paused = true;  // until its end
+  w->c.unfinished = true;  // until its end
   return run_plain(w, j);
 }
 
 }  // namespace
 
 workspace* run_groups(workspace* w, uint32_t index, job* j) {
+  begin(w, j);
   for (uint32_t i = 0; i < j->share_count; ++i) {
     share& s = j->shares[(index + i) % j->share_count];
-    begin(w, j, &s);
+    w->current = &s;
     while (groups_left(s) > 0) {
       const uint64_t first = __atomic_fetch_add(&s.next, j->chunk, __ATOMIC_RELAXED);
       if (first < s.end) {
@@ -232,7 +234,7 @@ extern "C" void mlxg_host_fiber_main() {
       wait_turn(me);
     } else {
       j->l->module->run_plain(j->buffers, &j->l->geo, me.c->first_group, me.c->last_group);
-      me.c->paused = false;
+      me.c->unfinished = false;
       switch_context(me.own(), &me.c->main);
     }
   }

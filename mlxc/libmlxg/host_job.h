@@ -86,8 +86,8 @@ inline uint32_t minimum(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
-// Runs threadgroups of a job on this thread until no other one can begin or continue. It begins with the share of
-// `index`. The result is the workspace that the caller has instead of w: another one if threadgroups have paused.
+// Runs threadgroups of a job on this thread until none can begin or continue. The share of `index` comes first. The
+// function takes w and returns an idle workspace, which may be another one.
 workspace* run_groups(workspace* w, uint32_t index, job* j);
 
 // Blocks asynchronous signals on this thread and stores the previous mask in *old. A signal handler would run on a
@@ -97,8 +97,8 @@ void block_signals(sigset_t* old);
 // Starts workers until there are `count`. Having fewer is not an error: the calling thread can run any launch alone.
 void start_workers(uint32_t count);
 
-// Runs a job on the calling thread and on up to j->max_helpers workers, and returns when it is complete. The result is
-// the workspace that the caller has instead of w.
+// Runs a job on the calling thread and on up to j->max_helpers workers, and returns when it is complete. The function
+// takes w and returns an idle workspace, which may be another one.
 workspace* run_job(workspace* w, job* j);
 
 }  // namespace mlxg

@@ -45,28 +45,26 @@ bool poll(F ready) {
   return false;
 }
 
-// Returns the first job that needs a helper and that w has enough stacks for, or NULL. The caller holds the pool's
-// lock.
-job* find_job(const workspace* w) {
+// Returns the first job that needs a helper, or NULL. The caller holds the pool's lock.
+job* find_job() {
   for (job* j = pool.jobs; j; j = j->next) {
-    if (j->helpers >= j->max_helpers || !has_groups(j)) {
-      continue;
+    if (j->helpers < j->max_helpers && has_groups(j)) {
+      return j;
     }
-    if (w->exhausted && w->stacks < stacks(j->l)) {
-      continue;
-    }
-    return j;
   }
   return nullptr;
 }
 
+// The main function of a worker. It has a workspace only while it runs a job: an idle worker would keep one that
+// workspace_reserve has promised to launches.
 void* worker_main(void* arg) {
-  workspace* w = static_cast<workspace*>(arg);
-  const uint32_t index = w->index;
+  const uint32_t index = uint32_t(reinterpret_cast<uintptr_t>(arg));
+  bool refused = false;  // there was no workspace for the last job
   pthread_mutex_lock(&pool.lock);
   for (;;) {
-    job* j = find_job(w);
+    job* j = refused ? nullptr : find_job();
     if (!j) {
+      refused = false;
       const uint32_t seen = pool.posted;
       pthread_mutex_unlock(&pool.lock);
       poll([seen] { return __atomic_load_n(&pool.posted, __ATOMIC_RELAXED) != seen; });
@@ -80,8 +78,10 @@ void* worker_main(void* arg) {
     }
     ++j->helpers;
     pthread_mutex_unlock(&pool.lock);
-    if (workspace_grow(w, stacks(j->l))) {
-      w = run_groups(w, index, j);
+    if (workspace* w = workspace_try_acquire(stacks(j->l))) {
+      workspace_release(run_groups(w, index, j));
+    } else {
+      refused = true;
     }
     pthread_mutex_lock(&pool.lock);
     // The job may end as soon as it has no helpers.
@@ -110,14 +110,9 @@ void start_workers(uint32_t count) {
     sigset_t old;
     block_signals(&old);
     while (pool.workers < count) {
-      workspace* w = workspace_new();
-      if (!w) {
-        break;
-      }
-      w->index = pool.workers + 1;
       pthread_t thread;
-      if (pthread_create(&thread, nullptr, worker_main, w) != 0) {
-        workspace_free(w);
+      const uintptr_t index = pool.workers + 1;
+      if (pthread_create(&thread, nullptr, worker_main, reinterpret_cast<void*>(index)) != 0) {
         break;
       }
       pthread_detach(thread);

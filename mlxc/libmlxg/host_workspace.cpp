@@ -31,12 +31,18 @@ uintptr_t cache_color(uint32_t thread) {
 
 // Returns a workspace with at least `count` stacks that is in no list, or NULL. The caller holds the lock.
 workspace* free_workspace(uint32_t count) {
-  for (workspace** at = &free_list; *at; at = &(*at)->next) {
-    workspace* w = *at;
-    if (workspace_grow(w, count)) {
-      *at = w->next;
-      return w;
+  const uint32_t least[] = {count, 0};  // a workspace grows only if no other one has enough stacks
+  for (const uint32_t enough : least) {
+    for (workspace** at = &free_list; *at; at = &(*at)->next) {
+      workspace* w = *at;
+      if (w->stacks >= enough && workspace_grow(w, count)) {
+        *at = w->next;
+        return w;
+      }
     }
+  }
+  if (__atomic_load_n(&guarded, __ATOMIC_RELAXED) + count > max_guarded) {
+    return nullptr;
   }
   workspace* w = workspace_new();
   if (w && !workspace_grow(w, count)) {
@@ -82,20 +88,15 @@ bool workspace_grow(workspace* w, uint32_t count) {
   if (w->stacks >= count) {
     return true;
   }
-  if (w->exhausted) {
-    return false;
-  }
   const uint32_t more = count - w->stacks;
   if (__atomic_add_fetch(&guarded, more, __ATOMIC_RELAXED) > max_guarded) {
     __atomic_sub_fetch(&guarded, more, __ATOMIC_RELAXED);
-    w->exhausted = true;
     return false;
   }
   for (uint32_t i = w->stacks; i < count; ++i) {
     char* low = reinterpret_cast<char*>(w) + stacks_offset + i * stack_size;
     if (mprotect(low + page_size(), stack_size - page_size(), PROT_READ | PROT_WRITE) != 0) {
       __atomic_sub_fetch(&guarded, count - i, __ATOMIC_RELAXED);
-      w->exhausted = true;
       return false;
     }
     // A function expects the stack pointer as after a call: on x86-64, 8 below a multiple of 16, at a return address.

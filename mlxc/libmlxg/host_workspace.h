@@ -1,4 +1,5 @@
 // A workspace holds a control block and stacks. A system thread runs the fibers of one threadgroup at a time on it.
+// Another one may continue a threadgroup that has paused.
 #ifndef MLXG_HOST_WORKSPACE_H
 #define MLXG_HOST_WORKSPACE_H
 
@@ -16,9 +17,7 @@ struct share;
 
 struct workspace {
   control c;
-  uint32_t index;        // of the worker that starts with it, from 1 on
   uint32_t stacks;       // fibers that have a stack and a context
-  bool exhausted;        // more stacks were refused: no memory, or the limit of the process
   workspace* next;       // next free workspace, or next paused one of a share
   share* current;        // share of its threadgroups
   uint32_t shape[3];     // threadgroup size of positions
@@ -31,8 +30,8 @@ static_assert(sizeof(workspace) <= stacks_offset);
 workspace* workspace_new();
 // Frees a workspace that is in no list.
 void workspace_free(workspace*);
-// Allocates stacks for the first `count` fibers. Returns false, and sets exhausted, if there is no memory or the
-// process has too many stacks.
+// Allocates stacks for the first `count` fibers. Returns false if there is no memory or the process has too many
+// stacks.
 bool workspace_grow(workspace*, uint32_t count);
 
 // Ensures that some workspace has `count` stacks, so that workspace_acquire(count) never waits forever. Returns false

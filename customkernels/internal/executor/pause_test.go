@@ -52,8 +52,8 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// The two threadgroups of a share take turns, so that another thread can take over one of them. They do not if a second
-// thread takes one of them before the first pause of the other, which is rare.
+// The two threadgroups of a share take turns, so that another thread can take over one of them. Rarely, a second thread
+// takes one threadgroup before the other pauses. Then they do not take turns.
 func TestPausedThreadgroupsTakeTurns(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	runtime.GOMAXPROCS(2)
@@ -68,4 +68,22 @@ func TestPausedThreadgroupsTakeTurns(t *testing.T) {
 		}
 	}
 	require.Greater(t, turns, 25)
+}
+
+// Launches that need all stacks of a process end after launches whose threadgroups pause: idle workers keep no stacks.
+func TestPausesKeepNoStacks(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	runtime.GOMAXPROCS(64)
+	l, sums := compileFile(t, "pause"), compileFile(t, "row_sum")
+	const rows, width, threads = 160, 3000, 1024
+	x := slices.Repeat([]uint16{0x3f80}, rows*width) // ones
+	for range 100 {
+		for range 3 {
+			pauseTickets(t, l, 128, 1)
+		}
+		y := make([]float32, rows)
+		run(t, sums, [3]int{rows * threads, 1, 1}, [3]int{threads, 1, 1}, []Buffer{buf(x), buf([]int32{width})},
+			[]Buffer{buf(y)})
+		require.Equal(t, slices.Repeat([]float32{width}, rows), y)
+	}
 }

@@ -52,9 +52,9 @@ MLXG_INLINE T& threadgroup_variable() {
 #endif
 }
 
-// A place at which the runtime may continue another threadgroup, and this one later, also on another system thread. A
-// kernel of few long threadgroups, whose threads do not synchronize, calls it often, so that system threads of
-// different speed end at the same time.
+// pause lets the runtime continue another threadgroup. The caller's threadgroup continues later, possibly on another
+// system thread. A kernel of few long threadgroups, whose threads do not synchronize, calls it often, so that system
+// threads of different speed end together.
 #ifndef MLXG_CHECKED
 #define MLXG_PAUSES
 MLXG_INLINE void pause() {

@@ -62,8 +62,8 @@ struct control {
   uint64_t first_group, last_group;
   // Reports whether the threadgroup should pause, so that the system thread continues another one.
   bool (*should_pause)(const control*);
-  uint32_t paused;  // the threadgroups of the workspace have not ended
-  context main;     // of the OS thread that runs the threadgroup
+  uint32_t unfinished;  // 1 until the workspace's threadgroups have ended
+  context main;         // of the system thread that runs the threadgroup
   alignas(64) context fiber[max_threads];
   alignas(64) simdgroup groups[max_simdgroups];
   alignas(4096) unsigned char threadgroup_memory[max_threadgroup_memory];
