@@ -49,8 +49,36 @@ func TestNestedTransformsKeepCapturedArraysTraced(t *testing.T) {
 		})
 	}
 
+	// MLX adds the two cotangents of a, which are y, an array of the outer transform.
+	_, grads, err := mlxc.VJP(func(p arrays) arrays {
+		y := p[0].MulScalar(2)
+		_, grads, err := mlxc.VJP(func(a arrays) arrays { return arrays{a[0].Add(a[0])} }, arrays{x}, arrays{y})
+		require.NoError(t, err)
+		require.NoError(t, mlxc.Eval(grads...))
+		return arrays{grads[0].Sum()}
+	}, arrays{x}, arrays{one})
+	require.NoError(t, err)
+	require.Equal(t, []float32{4, 4, 4}, floats(t, grads[0]))
+
+	// The rule of a custom gradient contains an inner transform that captures y.
+	_, grads, err = mlxc.VJP(func(p arrays) arrays {
+		y := p[0].MulScalar(2)
+		custom := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].MulScalar(1)} },
+			func(primals, cotangents, _ arrays) arrays {
+				_, grads, err := mlxc.VJP(func(b arrays) arrays { return arrays{b[0].Mul(y).Sum()} }, primals, arrays{one})
+				require.NoError(t, err)
+				return grads
+			})
+		_, grads, err := mlxc.VJP(custom, arrays{x}, arrays{x})
+		require.NoError(t, err)
+		require.NoError(t, mlxc.Eval(y))
+		return arrays{grads[0].Add(y).Sum()}
+	}, arrays{x}, arrays{one})
+	require.NoError(t, err)
+	require.Equal(t, []float32{4, 4, 4}, floats(t, grads[0]))
+
 	// A function that does not depend on an outer array has untraced results.
-	_, _, err := mlxc.VJP(func(p arrays) arrays {
+	_, _, err = mlxc.VJP(func(p arrays) arrays {
 		values, grads, err := mlxc.VJP(func(a arrays) arrays { return arrays{a[0].Square().Sum()} }, arrays{x}, arrays{one})
 		require.NoError(t, err)
 		require.False(t, values[0].IsTraced())

@@ -137,6 +137,6 @@ var gradients = Area{"Gradients", []Fault{
 			"computed. If the outer function evaluates such an array, its graph is dropped and the outer gradient is zero.",
 		Right:  "The arrays stay traced.",
 		Guards: []Guard{{"mlxc/libmlxg/mlxg_transforms.cpp", "outer_traces"}},
-		Cost:   "a visit of the inner function's graph",
+		Cost:   "a visit of the traced arrays behind the inner function's outputs",
 	},
 }}

@@ -59,34 +59,33 @@ job* find_job() {
 // workspace_reserve has promised to launches.
 void* worker_main(void* arg) {
   const uint32_t index = uint32_t(reinterpret_cast<uintptr_t>(arg));
-  bool refused = false;  // there was no workspace for the last job
   pthread_mutex_lock(&pool.lock);
   for (;;) {
-    job* j = refused ? nullptr : find_job();
-    if (!j) {
-      refused = false;
-      const uint32_t seen = pool.posted;
+    const uint32_t seen = pool.posted;
+    if (job* j = find_job()) {
+      ++j->helpers;
       pthread_mutex_unlock(&pool.lock);
-      poll([seen] { return __atomic_load_n(&pool.posted, __ATOMIC_RELAXED) != seen; });
-      pthread_mutex_lock(&pool.lock);
-      if (pool.posted == seen) {
-        ++pool.asleep;
-        pthread_cond_wait(&pool.work, &pool.lock);
-        --pool.asleep;
+      workspace* w = workspace_try_acquire(stacks(j->l));
+      if (w) {
+        workspace_release(run_groups(w, index, j));
       }
-      continue;
+      pthread_mutex_lock(&pool.lock);
+      // The job may end as soon as it has no helpers.
+      if (__atomic_sub_fetch(&j->helpers, 1, __ATOMIC_RELEASE) == 0) {
+        pthread_cond_broadcast(&pool.done);
+      }
+      if (w) {
+        continue;
+      }
     }
-    ++j->helpers;
+    // Wait for another job.
     pthread_mutex_unlock(&pool.lock);
-    if (workspace* w = workspace_try_acquire(stacks(j->l))) {
-      workspace_release(run_groups(w, index, j));
-    } else {
-      refused = true;
-    }
+    poll([seen] { return __atomic_load_n(&pool.posted, __ATOMIC_RELAXED) != seen; });
     pthread_mutex_lock(&pool.lock);
-    // The job may end as soon as it has no helpers.
-    if (__atomic_sub_fetch(&j->helpers, 1, __ATOMIC_RELEASE) == 0) {
-      pthread_cond_broadcast(&pool.done);
+    if (pool.posted == seen) {
+      ++pool.asleep;
+      pthread_cond_wait(&pool.work, &pool.lock);
+      --pool.asleep;
     }
   }
   return nullptr;

@@ -114,16 +114,29 @@ bool workspace_grow(workspace* w, uint32_t count) {
 bool workspace_reserve(uint32_t count) {
   pthread_mutex_lock(&lock);
   if (guaranteed < count) {
-    workspace* w = free_list;
+    workspace** most = &free_list;
+    for (workspace** at = &free_list; *at; at = &(*at)->next) {
+      if ((*at)->stacks > (*most)->stacks) {
+        most = at;
+      }
+    }
+    workspace* w = *most;
     if (w) {
-      free_list = w->next;
+      *most = w->next;
     } else {
       w = workspace_new();
     }
+    bool grown = w && workspace_grow(w, count);
+    while (w && !grown && free_list) {  // the stacks of idle workspaces count for the limit
+      workspace* idle = free_list;
+      free_list = idle->next;
+      workspace_free(idle);
+      grown = workspace_grow(w, count);
+    }
+    if (grown) {
+      guaranteed = count;
+    }
     if (w) {
-      if (workspace_grow(w, count)) {
-        guaranteed = count;
-      }
       w->next = free_list;
       free_list = w;
     }

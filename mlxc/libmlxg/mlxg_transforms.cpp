@@ -52,27 +52,28 @@ void mark_traced(mx::array a) {
   }
 }
 
-// Calls visit for the arrays in the graph of `outputs`, the inputs of an array before the array.
-template <class F>
-void for_each_array(const arrays& outputs, F visit) {
+// Calls visit for the arrays in the graph of `outputs` that `enters` accepts, the inputs of an array before the array.
+// The walk ends at the other arrays.
+template <class Enters, class Visit>
+void walk_graph(const arrays& outputs, Enters enters, Visit visit) {
   struct step {
-    mx::array a;
+    const mx::array* a;
     bool inputs_visited;
   };
   std::unordered_set<std::uintptr_t> seen;
   std::vector<step> steps;
   for (auto& o : outputs) {
-    steps.push_back({o, false});
+    steps.push_back({&o, false});
   }
   while (!steps.empty()) {
     auto [a, inputs_visited] = steps.back();
     steps.pop_back();
     if (inputs_visited) {
-      visit(a);
-    } else if (seen.insert(a.id()).second) {
+      visit(*a);
+    } else if (enters(*a) && seen.insert(a->id()).second) {
       steps.push_back({a, true});
-      for (auto& in : a.inputs()) {
-        steps.push_back({in, false});
+      for (auto& in : a->inputs()) {
+        steps.push_back({&in, false});
       }
     }
   }
@@ -80,19 +81,16 @@ void for_each_array(const arrays& outputs, F visit) {
 
 // MLX's vjp and jvp clear the mark of traced arrays in the whole graph of the function's outputs, also of arrays that
 // an outer transform traces. Evaluating such an array would drop its graph, and the outer gradient would become zero
-// (fault nested-gradient-untraces). An outer_traces sets these marks again at its end.
+// (fault nested-gradient-untraces). An outer_traces sets these marks again, at the latest at its end. While a vjp rule
+// runs, every array counts as traced, so it marks more arrays than necessary.
 class outer_traces {
  public:
-  ~outer_traces() {
-    for (auto& a : traced_) {
-      mark_traced(a);
-    }
-  }
+  ~outer_traces() { restore(); }
 
   // Finds the arrays that an outer transform traces. The function of the inner transform has computed the outputs from
-  // copies of the primals. While a vjp rule runs, MLX drops no graph, and every array counts as traced.
+  // copies of the primals.
   void find(const arrays& primals, const arrays& copies, const arrays& outputs) {
-    if (mlxg::depth() == 1 || mx::array(0.0f).is_tracer()) {
+    if (mlxg::depth() == 1) {
       return;
     }
     std::unordered_set<std::uintptr_t> outer, inner;
@@ -106,8 +104,10 @@ class outer_traces {
         add_outer(copies[i]);
       }
     }
-    for_each_array(outputs, [&](auto& a) {
-      if (!a.is_tracer() || inner.count(a.id())) {
+    auto enters = [&](auto& a) { return a.is_tracer() && !inner.count(a.id()); };
+    const bool in_rule = mx::array(0.0f).is_tracer();
+    walk_graph(outputs, enters, [&](auto& a) {
+      if (in_rule && !a.has_primitive()) {
         return;
       }
       auto depends_on = [&](auto& set) {
@@ -123,7 +123,27 @@ class outer_traces {
     });
   }
 
+  // Marks the found arrays, and the arrays in the graphs of the transform's results that depend on marked ones.
+  void mark(const arrays& results) {
+    restore();
+    if (mlxg::depth() == 1) {
+      return;
+    }
+    auto enters = [](auto& a) { return !a.is_tracer(); };
+    walk_graph(results, enters, [](auto& a) {
+      if (std::any_of(a.inputs().begin(), a.inputs().end(), [](auto& in) { return in.is_tracer(); })) {
+        mark_traced(a);
+      }
+    });
+  }
+
  private:
+  void restore() {
+    for (auto& a : traced_) {
+      mark_traced(a);
+    }
+  }
+
   arrays traced_;
 };
 
@@ -174,7 +194,9 @@ mlxg_results mlxg_vjp(uintptr_t id, const uintptr_t* primals, size_t np, const u
       traces.find(in, args, out);
       return out;
     };
-    return checked_gradients(mx::vjp(run, in, mlxg::arrays_of(cotangents, nc)), in);
+    auto both = checked_gradients(mx::vjp(run, in, mlxg::arrays_of(cotangents, nc)), in);
+    traces.mark(both.second);
+    return both;
   });
 }
 
@@ -201,29 +223,23 @@ mlxg_results mlxg_value_and_grad(uintptr_t id, const int* argnums, size_t n, con
     };
     // Never destroyed: graphs may outlive static objects.
     static const auto& one = *new mx::array(1.0f);
-    return checked_gradients(mx::vjp(std::ref(run), primals, {one}), primals);
+    auto both = checked_gradients(mx::vjp(std::ref(run), primals, {one}), primals);
+    traces.mark(both.second);
+    return both;
   });
 }
 
 mlxg_results mlxg_jvp(uintptr_t id, const uintptr_t* primals, const uintptr_t* tangents, size_t n) {
   return mlxg::with_graph_lock([&] {
     auto in = mlxg::arrays_of(primals, n);
-    auto both = [&] {
-      outer_traces traces;
-      auto run = [&](const arrays& args) {
-        auto outputs = mlxg::call_function(id, args);
-        traces.find(in, args, outputs);
-        return outputs;
-      };
-      return mx::jvp(run, in, mlxg::arrays_of(tangents, n));
-    }();
-    if (mlxg::depth() > 1) {
-      for_each_array(both.second, [](auto& a) {
-        if (std::any_of(a.inputs().begin(), a.inputs().end(), [](auto& in) { return in.is_tracer(); })) {
-          mark_traced(a);
-        }
-      });
-    }
+    outer_traces traces;
+    auto run = [&](const arrays& args) {
+      auto outputs = mlxg::call_function(id, args);
+      traces.find(in, args, outputs);
+      return outputs;
+    };
+    auto both = mx::jvp(run, in, mlxg::arrays_of(tangents, n));
+    traces.mark(both.second);
     return both;
   });
 }

@@ -87,3 +87,23 @@ func TestPausesKeepNoStacks(t *testing.T) {
 		require.Equal(t, slices.Repeat([]float32{width}, rows), y)
 	}
 }
+
+// Idle workspaces of small threadgroups do not keep the stacks that a larger threadgroup needs.
+func TestLargerThreadgroupsAfterManySmallOnes(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	runtime.GOMAXPROCS(64)
+	l := compileFile(t, "row_sum")
+	const rows, width = 128, 20000
+	x := slices.Repeat([]uint16{0x3f80}, rows*width) // ones
+	sum := func(threads int) {
+		y := make([]float32, rows)
+		run(t, l, [3]int{rows * threads, 1, 1}, [3]int{threads, 1, 1}, []Buffer{buf(x), buf([]int32{width})}, []Buffer{buf(y)})
+		require.Equal(t, slices.Repeat([]float32{width}, rows), y)
+	}
+	var wg sync.WaitGroup
+	for range 80 {
+		wg.Go(func() { sum(512) })
+	}
+	wg.Wait()
+	sum(1024)
+}
