@@ -29,31 +29,7 @@ uintptr_t cache_color(uint32_t thread) {
   return (thread * 192) & 4095;
 }
 
-// Returns a workspace with at least `count` stacks that is in no list, or NULL. The caller holds the lock.
-workspace* free_workspace(uint32_t count) {
-  const uint32_t least[] = {count, 0};  // a workspace grows only if no other one has enough stacks
-  for (const uint32_t enough : least) {
-    for (workspace** at = &free_list; *at; at = &(*at)->next) {
-      workspace* w = *at;
-      if (w->stacks >= enough && workspace_grow(w, count)) {
-        *at = w->next;
-        return w;
-      }
-    }
-  }
-  if (__atomic_load_n(&guarded, __ATOMIC_RELAXED) + count > max_guarded) {
-    return nullptr;
-  }
-  workspace* w = workspace_new();
-  if (w && !workspace_grow(w, count)) {
-    workspace_free(w);
-    return nullptr;
-  }
-  return w;
-}
-
-}  // namespace
-
+// Reserves the addresses of a workspace, without stacks. Returns NULL if the system refuses.
 workspace* workspace_new() {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #ifdef MAP_NORESERVE
@@ -79,24 +55,24 @@ workspace* workspace_new() {
   return reinterpret_cast<workspace*>(base);  // fresh memory is zero
 }
 
+// Frees a workspace that is in no list. The caller holds the lock.
 void workspace_free(workspace* w) {
-  __atomic_sub_fetch(&guarded, w->stacks, __ATOMIC_RELAXED);
+  guarded -= w->stacks;
   munmap(w, workspace_size);
 }
 
+// Allocates stacks for the first `count` fibers. Returns false if there is no memory or the process has too many
+// stacks. The caller holds the lock.
 bool workspace_grow(workspace* w, uint32_t count) {
   if (w->stacks >= count) {
     return true;
   }
-  const uint32_t more = count - w->stacks;
-  if (__atomic_add_fetch(&guarded, more, __ATOMIC_RELAXED) > max_guarded) {
-    __atomic_sub_fetch(&guarded, more, __ATOMIC_RELAXED);
+  if (guarded + (count - w->stacks) > max_guarded) {
     return false;
   }
   for (uint32_t i = w->stacks; i < count; ++i) {
     char* low = reinterpret_cast<char*>(w) + stacks_offset + i * stack_size;
     if (mprotect(low + page_size(), stack_size - page_size(), PROT_READ | PROT_WRITE) != 0) {
-      __atomic_sub_fetch(&guarded, count - i, __ATOMIC_RELAXED);
       return false;
     }
     // A function expects the stack pointer as after a call: on x86-64, 8 below a multiple of 16, at a return address.
@@ -107,9 +83,35 @@ bool workspace_grow(workspace* w, uint32_t count) {
 #endif
     w->c.fiber[i] = {reinterpret_cast<void*>(top), nullptr, reinterpret_cast<void*>(&mlxg_host_fiber_main), nullptr};
     w->stacks = i + 1;
+    ++guarded;
   }
   return true;
 }
+
+// Returns a workspace with at least `count` stacks that is in no list, or NULL. The caller holds the lock.
+workspace* idle_workspace(uint32_t count) {
+  const uint32_t least[] = {count, 0};  // a workspace grows only if no other one has enough stacks
+  for (const uint32_t enough : least) {
+    for (workspace** at = &free_list; *at; at = &(*at)->next) {
+      workspace* w = *at;
+      if (w->stacks >= enough && workspace_grow(w, count)) {
+        *at = w->next;
+        return w;
+      }
+    }
+  }
+  if (guarded + count > max_guarded) {
+    return nullptr;
+  }
+  workspace* w = workspace_new();
+  if (w && !workspace_grow(w, count)) {
+    workspace_free(w);
+    return nullptr;
+  }
+  return w;
+}
+
+}  // namespace
 
 bool workspace_reserve(uint32_t count) {
   pthread_mutex_lock(&lock);
@@ -148,7 +150,7 @@ bool workspace_reserve(uint32_t count) {
 
 workspace* workspace_try_acquire(uint32_t count) {
   pthread_mutex_lock(&lock);
-  workspace* w = free_workspace(count);
+  workspace* w = idle_workspace(count);
   pthread_mutex_unlock(&lock);
   return w;
 }
@@ -156,7 +158,7 @@ workspace* workspace_try_acquire(uint32_t count) {
 workspace* workspace_acquire(uint32_t count) {
   pthread_mutex_lock(&lock);
   workspace* w;
-  while (!(w = free_workspace(count))) {
+  while (!(w = idle_workspace(count))) {
     // Other threads use all workspaces: wait for one.
     pthread_cond_wait(&workspace_returned, &lock);
   }

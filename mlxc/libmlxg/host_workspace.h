@@ -26,14 +26,6 @@ struct workspace {
 };
 static_assert(sizeof(workspace) <= stacks_offset);
 
-// Reserves the addresses of a workspace, without stacks. Returns NULL if the system refuses.
-workspace* workspace_new();
-// Frees a workspace that is in no list.
-void workspace_free(workspace*);
-// Allocates stacks for the first `count` fibers. Returns false if there is no memory or the process has too many
-// stacks.
-bool workspace_grow(workspace*, uint32_t count);
-
 // Ensures that some workspace has `count` stacks, so that workspace_acquire(count) never waits forever. Returns false
 // if there is no memory.
 bool workspace_reserve(uint32_t count);

@@ -142,6 +142,7 @@ class outer_traces {
     for (auto& a : traced_) {
       mark_traced(a);
     }
+    traced_.clear();
   }
 
   arrays traced_;

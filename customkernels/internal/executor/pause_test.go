@@ -31,14 +31,26 @@ func pauseTickets(t *testing.T, l *Library, groups, threads int) [][]uint32 {
 	return steps
 }
 
+// setWorkers sets the number of threads of later launches until the test ends.
+func setWorkers(t *testing.T, n int) {
+	before := runtime.GOMAXPROCS(n)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// sumOfOnes launches testdata/row_sum.cpp on rows of ones, with these many threads for each row.
+func sumOfOnes(t *testing.T, l *Library, rows, width, threads int) {
+	x, y := slices.Repeat([]uint16{0x3f80}, rows*width), make([]float32, rows)
+	run(t, l, [3]int{rows * threads, 1, 1}, [3]int{threads, 1, 1}, []Buffer{buf(x), buf([]int32{int32(width)})}, []Buffer{buf(y)})
+	require.Equal(t, slices.Repeat([]float32{float32(width)}, rows), y)
+}
+
 // Threadgroups that pause end with the right results for any number of workers and threadgroups, and in concurrent
 // launches.
 func TestPauses(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	l := compileFile(t, "pause")
 	require.False(t, l.NeedsFibers())
 	for _, workers := range []int{1, 2, 3, 8} {
-		runtime.GOMAXPROCS(workers)
+		setWorkers(t, workers)
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -55,8 +67,7 @@ func TestPauses(t *testing.T) {
 // The two threadgroups of a share take turns, so that another thread can take over one of them. Rarely, a second thread
 // takes one threadgroup before the other pauses. Then they do not take turns.
 func TestPausedThreadgroupsTakeTurns(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	runtime.GOMAXPROCS(2)
+	setWorkers(t, 2)
 	l := compileFile(t, "pause")
 	turns := 0
 	for range 50 {
@@ -72,38 +83,24 @@ func TestPausedThreadgroupsTakeTurns(t *testing.T) {
 
 // Launches that need all stacks of a process end after launches whose threadgroups pause: idle workers keep no stacks.
 func TestPausesKeepNoStacks(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	runtime.GOMAXPROCS(64)
+	setWorkers(t, 64)
 	l, sums := compileFile(t, "pause"), compileFile(t, "row_sum")
-	const rows, width, threads = 160, 3000, 1024
-	x := slices.Repeat([]uint16{0x3f80}, rows*width) // ones
 	for range 100 {
 		for range 3 {
 			pauseTickets(t, l, 128, 1)
 		}
-		y := make([]float32, rows)
-		run(t, sums, [3]int{rows * threads, 1, 1}, [3]int{threads, 1, 1}, []Buffer{buf(x), buf([]int32{width})},
-			[]Buffer{buf(y)})
-		require.Equal(t, slices.Repeat([]float32{width}, rows), y)
+		sumOfOnes(t, sums, 160, 3000, 1024)
 	}
 }
 
 // Idle workspaces of small threadgroups do not keep the stacks that a larger threadgroup needs.
 func TestLargerThreadgroupsAfterManySmallOnes(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	runtime.GOMAXPROCS(64)
+	setWorkers(t, 64)
 	l := compileFile(t, "row_sum")
-	const rows, width = 128, 20000
-	x := slices.Repeat([]uint16{0x3f80}, rows*width) // ones
-	sum := func(threads int) {
-		y := make([]float32, rows)
-		run(t, l, [3]int{rows * threads, 1, 1}, [3]int{threads, 1, 1}, []Buffer{buf(x), buf([]int32{width})}, []Buffer{buf(y)})
-		require.Equal(t, slices.Repeat([]float32{width}, rows), y)
-	}
 	var wg sync.WaitGroup
 	for range 80 {
-		wg.Go(func() { sum(512) })
+		wg.Go(func() { sumOfOnes(t, l, 128, 20000, 512) })
 	}
 	wg.Wait()
-	sum(1024)
+	sumOfOnes(t, l, 128, 20000, 1024)
 }
