@@ -14,6 +14,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"reflect"
@@ -102,9 +103,9 @@ func mainOnGPU() int {
 	case !mlxc.GPU.Available():
 		err = fmt.Errorf("MLX finds no GPU for the %d registered tests", len(names))
 	default:
-		var report string
-		report, err = run(ctx, names)
-		fmt.Println(report)
+		var summary string
+		summary, err = run(ctx, names, os.Stdout)
+		fmt.Println(summary)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "-gpu:", err)
@@ -123,8 +124,9 @@ func RunOnGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := run(t.Context(), names)
-	t.Log(report)
+	var out bytes.Buffer
+	summary, err := run(t.Context(), names, &out)
+	t.Log(out.String() + summary)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +157,17 @@ func chosen(ctx context.Context) ([]string, error) {
 
 var ended = regexp.MustCompile(`(?m)\x16--- (PASS|FAIL|SKIP): (\S+) \(`)
 
-// run runs the named tests in a process that keeps MLX's default device, the GPU. The report has the output and the
-// number of tests that ran. The error names the tests that did not run.
-func run(ctx context.Context, names []string) (report string, err error) {
+// unmarked passes text on without the marks of test2json.
+type unmarked struct{ io.Writer }
+
+func (u unmarked) Write(p []byte) (int, error) {
+	_, err := u.Writer.Write(bytes.ReplaceAll(p, []byte{0x16}, nil))
+	return len(p), err
+}
+
+// run runs the named tests in a process that keeps MLX's default device, the GPU. It writes their output to w as it
+// comes. The summary has the number of tests that ran. The error names the tests that did not run.
+func run(ctx context.Context, names []string, w io.Writer) (summary string, err error) {
 	// test2json marks the lines that report the end of a test.
 	flags := []string{"-test.run=^(" + strings.Join(names, "|") + ")$", "-test.v=test2json"}
 	for _, name := range []string{"long", "test.timeout", "test.parallel"} {
@@ -167,25 +177,27 @@ func run(ctx context.Context, names []string) (report string, err error) {
 	}
 	cmd := command(ctx, flags...)
 	cmd.Env = append(os.Environ(), variable+"=1", skip.Variable+"="+os.Getenv(skip.Variable)+","+string(skip.GPU))
-	out, err := cmd.CombinedOutput()
+	var out bytes.Buffer
+	cmd.Stdout = io.MultiWriter(&out, unmarked{w})
+	cmd.Stderr = cmd.Stdout
+	err = cmd.Run()
 	ran, skipped := map[string]bool{}, 0
-	for _, m := range ended.FindAllSubmatch(out, -1) {
+	for _, m := range ended.FindAllSubmatch(out.Bytes(), -1) {
 		ran[string(m[2])] = true
 		if string(m[1]) == "SKIP" {
 			skipped++
 		}
 	}
-	report = fmt.Sprintf("%s\n%d tests and subtests ran on the GPU; %d of them were skipped",
-		bytes.ReplaceAll(out, []byte{0x16}, nil), len(ran), skipped)
+	summary = fmt.Sprintf("%d tests and subtests ran on the GPU; %d of them were skipped", len(ran), skipped)
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return ran[name] })
 	switch {
 	case err != nil:
-		return report, fmt.Errorf("the tests on the GPU: %w", err)
+		return summary, fmt.Errorf("the tests on the GPU: %w", err)
 	case len(missing) > 0:
-		return report, fmt.Errorf("%d of %d registered tests did not run on the GPU: %q",
+		return summary, fmt.Errorf("%d of %d registered tests did not run on the GPU: %q",
 			len(missing), len(names), missing)
 	}
-	return report, nil
+	return summary, nil
 }
 
 func command(ctx context.Context, flags ...string) *exec.Cmd {

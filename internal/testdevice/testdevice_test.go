@@ -1,7 +1,9 @@
 package testdevice
 
 import (
+	"bytes"
 	"flag"
+	"io"
 	"os"
 	"testing"
 
@@ -34,14 +36,16 @@ func TestEveryRegisteredTestRuns(t *testing.T) {
 	parallel := flag.Lookup("test.parallel").Value
 	before := parallel.String()
 	require.NoError(t, parallel.Set("77"))
-	report, err := run(t.Context(), names)
+	var out bytes.Buffer
+	summary, err := run(t.Context(), names, &out)
 	require.NoError(t, parallel.Set(before))
-	require.NoError(t, err, report)
-	require.Contains(t, report, "parallel 77", "the tests on the GPU have the -parallel of this process")
-	require.Contains(t, report, "--- SKIP: TestCPUOnly")
-	require.Contains(t, report, "2 tests and subtests ran on the GPU; 1 of them were skipped")
+	require.NoError(t, err, out.String())
+	require.Contains(t, out.String(), "parallel 77", "the tests on the GPU have the -parallel of this process")
+	require.Contains(t, out.String(), "--- SKIP: TestCPUOnly")
+	require.NotContains(t, out.String(), "\x16")
+	require.Equal(t, "2 tests and subtests ran on the GPU; 1 of them were skipped", summary)
 
-	_, err = run(t.Context(), append(names, "TestThatWasRenamed"))
+	_, err = run(t.Context(), append(names, "TestThatWasRenamed"), io.Discard)
 	require.EqualError(t, err, `1 of 3 registered tests did not run on the GPU: ["TestThatWasRenamed"]`)
 
 	all = true
