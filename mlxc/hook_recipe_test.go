@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
@@ -339,7 +340,8 @@ func TestRecipeReleasesMemory(t *testing.T) {
 	for range 5 {
 		run()
 	}
-	require.Less(t, mlxc.ActiveMemory()-before, size)
+	// A GPU frees the memory of completed work in another thread.
+	require.Eventually(t, func() bool { return mlxc.ActiveMemory()-before < size }, 10*time.Second, 10*time.Millisecond)
 }
 
 func TestRecipeOnSeveralGoroutines(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,7 +36,13 @@ func TestProcessThatFuses(t *testing.T) {
 // MLX compiles and loads libraries in a folder shared by all users. If another user could have written a library there,
 // or owns the folder, functions are computed without fusion.
 func TestFusingInFoldersOfOtherUsers(t *testing.T) {
-	skip.Program(t, skip.GXX) // MLX fuses nothing on a CPU without it
+	// MLX fuses nothing on a CPU without g++. Version 13 and later reject the headers in MLX's wheels.
+	version, err := exec.Command(skip.Program(t, skip.GXX), "-dumpversion").Output()
+	require.NoError(t, err)
+	major, _, _ := strings.Cut(strings.TrimSpace(string(version)), ".")
+	number, err := strconv.Atoi(major)
+	require.NoError(t, err)
+	later := number > 12
 	const nobody = 65534
 	root := os.Getuid() == 0
 	for _, c := range []struct {
@@ -88,6 +95,9 @@ func TestFusingInFoldersOfOtherUsers(t *testing.T) {
 			libraries, err := filepath.Glob(filepath.Join(dir, "mlx", mlxc.Version(), "cpu", "*.so"))
 			require.NoError(t, err)
 			const warning = "are not fused"
+			if c.reason == "" && later {
+				c.reason = "is newer than version 12"
+			}
 			if c.reason == "" {
 				require.NotContains(t, string(out), warning)
 				require.NotEmpty(t, libraries)
