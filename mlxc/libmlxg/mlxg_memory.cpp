@@ -2,6 +2,7 @@
 #include "mlxg_call.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -25,6 +26,7 @@
 // limit.
 
 #ifdef __linux__
+#include <sys/sysinfo.h>
 
 namespace {
 
@@ -45,7 +47,33 @@ malloc_function mlx_malloc;
   throw std::runtime_error("out of memory: an array takes " + std::to_string(size) + " bytes");
 }
 
+// limit_of_group returns the memory limit of the process's control group, or the greatest number.
+size_t limit_of_group() {
+  size_t least = SIZE_MAX, limit;
+  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    if (std::ifstream(file) >> limit) {
+      least = std::min(least, limit);
+    }
+  }
+  return least;
+}
+
+// memory_and_swap returns the most memory that the process can ever use.
+size_t memory_and_swap() {
+  struct sysinfo machine;
+  if (sysinfo(&machine) != 0) {
+    return SIZE_MAX;
+  }
+  return std::min(machine.totalram * machine.mem_unit, limit_of_group()) + machine.totalswap * machine.mem_unit;
+}
+
 Buffer checked_malloc(Allocator* self, size_t size) {
+  // Where the kernel overcommits memory, malloc succeeds for every size, and the kernel ends a process that uses more
+  // than there is.
+  static const size_t most = memory_and_swap();
+  if (size > most) {
+    refuse(size);
+  }
   // MLX counts a failed allocation as active memory. So sizes that would distort the count are tried with malloc first.
   constexpr size_t large = size_t(1) << 30;
   if (size >= large) {
@@ -68,13 +96,7 @@ Buffer checked_malloc(Allocator* self, size_t size) {
 
 // cache_limit returns a quarter of the memory that the process may use: of MLX's limit, or of its control group's.
 size_t cache_limit() {
-  size_t memory = mlx::core::get_memory_limit(), group;
-  for (const char* file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    if (std::ifstream(file) >> group) {
-      memory = std::min(memory, group);
-    }
-  }
-  return memory / 4;
+  return std::min(mlx::core::get_memory_limit(), limit_of_group()) / 4;
 }
 
 }  // namespace
