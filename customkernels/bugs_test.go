@@ -222,13 +222,15 @@ func TestBugsAreFound(t *testing.T) {
 	}
 }
 
-// The checker does not find the bugs in testdata/bugs_not_found. If it finds one, the test fails, so that the file
-// moves to testdata/bugs.
+// With g++ 12, the checker does not find the bugs in testdata/bugs_not_found. If it finds one, the test fails, so that
+// the file moves to testdata/bugs. Other compilers may make another value of an uninitialized variable, which shows.
 func TestMissedBugs(t *testing.T) {
-	clang := hostCompilerIsClang(t)
+	compiler, err := HostCompiler()
+	require.NoError(t, err)
+	missed := strings.Contains(compiler, "g++") && strings.Contains(compiler, ") 12.")
 	bugFiles(t, "bugs_not_found", func(t *testing.T, b bugFile) {
 		problems, _ := b.problemsOfBug(t)
-		if !clang {
+		if missed {
 			require.NotEmpty(t, problems, "the checker finds this now: move the file to testdata/bugs")
 		}
 		b.requireCleanTwin(t)
