@@ -33,8 +33,11 @@ func (d Device) Available() bool {
 	return (d == CPU || d == GPU) && C.mlxg_device_stream(C.int(d)) != nil
 }
 
-// noDevice is the error of an operation on a device that is not available.
+// noDevice is the error of an operation on a device that is not available, or whose libraries cannot be loaded.
 func noDevice(op string, d Device) error {
+	if err := Check(); err != nil {
+		return opError(op, err)
+	}
 	return opError(op, fmt.Errorf("this machine or this build of MLX has no device %v", d))
 }
 

@@ -90,6 +90,9 @@ func TestFusingInFoldersOfOtherUsers(t *testing.T) {
 				child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 			}
 			out, err := child.CombinedOutput()
+			if c.user != 0 && strings.Contains(string(out), "MLX is not set up") {
+				skip.Platform(t, "the user cannot read the libraries of this checkout")
+			}
 			require.NoError(t, err, "%s", out)
 			require.Contains(t, string(out), "PASS: TestProcessThatFuses")
 			libraries, err := filepath.Glob(filepath.Join(dir, "mlx", mlxc.Version(), "cpu", "*.so"))
