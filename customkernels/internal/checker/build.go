@@ -73,7 +73,7 @@ type variant struct {
 // shaderFlags returns the compiler's flags for a shader. Optimization is mild: the program has the accesses of the
 // text on their lines, but keeps values in registers, because each access is a function call. -fstack-clash-protection
 // touches every page of a large stack frame, so that an overflow reaches the guard page and not the stack of another
-// fiber.
+// fiber. -fno-optimize-sibling-calls keeps a call in tail position a call, because its return address tells the line.
 func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 	if v.watched {
 		return watchedFlags(t)
@@ -84,8 +84,12 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 	}
 	f := append([]string{
 		"-O1", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fsanitize=thread", "-fno-pie",
-		"-fstack-clash-protection",
+		"-fstack-clash-protection", "-fno-optimize-sibling-calls",
 	}, t.Flags()...)
+	if t.ClangVersion() >= 16 {
+		// Otherwise the last array of a structure has no bounds, whatever its length.
+		f = append(f, "-fstrict-flex-arrays=1")
+	}
 	if t.Clang() {
 		// Without alignment: clang does not check copies of whole vectors, the most important case. The flag also makes
 		// it reload values that are in registers, which would count as traffic.

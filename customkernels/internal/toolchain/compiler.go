@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -151,6 +152,18 @@ func (c *compiler) flags() []string {
 
 // clang reports whether the compiler accepts clang's options.
 func (c *compiler) clang() bool { return strings.Contains(c.version, "clang") }
+
+var clangNumber = regexp.MustCompile(`clang version (\d+)`)
+
+// clangVersion returns the major version in clang's version line, or 0 if there is none.
+func clangVersion(line string) int {
+	m := clangNumber.FindStringSubmatch(line)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
 
 // libraries returns the linker flags, which follow the source on the command line.
 func libraries() []string {

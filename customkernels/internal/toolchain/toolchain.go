@@ -41,6 +41,9 @@ func (t *Toolchain) String() string { return t.c.String() }
 // Clang reports whether the compiler accepts clang's options.
 func (t *Toolchain) Clang() bool { return t.c.clang() }
 
+// ClangVersion returns the major version of clang, or 0 for another compiler.
+func (t *Toolchain) ClangVersion() int { return clangVersion(t.c.version) }
+
 // Flags returns the flags that affect the results of a kernel: all flags except optimization and the kind of output.
 func (t *Toolchain) Flags() []string {
 	return slices.DeleteFunc(t.c.flags(), func(f string) bool {
