@@ -86,10 +86,15 @@ func TestThreadsLeaveNoStreams(t *testing.T) {
 	require.NoError(t, mlxc.Eval(constant))
 	x := mlxc.FromSlice([]float32{1, 2, 3, 4})
 	require.NoError(t, mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Mul(constant)} }, x))
+	q := mlxc.Ones(mlxc.Float16, 8, 64).Quantize(mlxc.QuantizeConfig{})
+	require.NoError(t, mlxc.Eval(q.Weight, q.Scales, q.Biases))
 	for name, f := range map[string]func(){
 		"Eval":      func() { _ = mlxc.Eval(x.Sin()) },
 		"AsyncEval": func() { _ = mlxc.AsyncEval(x.Sin()) },
 		"ToSlice":   func() { _, _ = mlxc.ToSlice[float32](x.Sin()) },
+		"a product with casts on MLX's default stream": func() {
+			_ = mlxc.Ones(mlxc.Float32, 1, 64).QuantizedMatMul(q, true)
+		},
 		"Import": func() {
 			if imported, err := mlxc.Import(file); err == nil {
 				imported.Close()
@@ -105,4 +110,7 @@ func TestThreadsLeaveNoStreams(t *testing.T) {
 			require.Equal(t, before, streams())
 		})
 	}
+	var y *mlxc.Array
+	ended(func() { y = mlxc.Ones(mlxc.Float32, 1, 64).QuantizedMatMul(q, true) })
+	require.Equal(t, []float32{64, 64, 64, 64, 64, 64, 64, 64}, floats(t, y), "the node can be computed on another thread")
 }

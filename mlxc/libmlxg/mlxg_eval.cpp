@@ -141,7 +141,6 @@ mx::array argument_of(mx::array a) {
 extern "C" {
 
 char* mlxg_eval(const uintptr_t* ctx, size_t n) {
-  mlxg::use_device_streams();
   mlxg::waiting_call call;
   auto arrays = locked_copies(ctx, n);
   char* err = with_errors([&] { eval_and_wait(arrays); });
@@ -151,7 +150,6 @@ char* mlxg_eval(const uintptr_t* ctx, size_t n) {
 }
 
 char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
-  mlxg::use_device_streams();
   mlxg::guard g;
   auto arrays = mlxg::arrays_of(ctx, n);
   char* err = with_errors([&] {
@@ -163,7 +161,6 @@ char* mlxg_async_eval(const uintptr_t* ctx, size_t n) {
 }
 
 char* mlxg_read(void* ctx, void* dst, size_t nbytes) {
-  mlxg::use_device_streams();
   mlxg::waiting_call call;
   std::vector<mx::array> rows;
   char* err = with_errors([&] {

@@ -252,10 +252,12 @@ char* mlxg_import(const char* file, void** result) {
   *result = nullptr;
   char* err = nullptr;
   // MLX creates a stream at every import. It belongs to the thread and ends with it, so the import runs on a thread of
-  // its own. The constants of the file are evaluated on the default stream, which use_device_streams sets.
+  // its own. The constants of the file are evaluated on the default stream, which a thread gets with the graph lock.
   try {
     std::thread([&] {
-      mlxg::use_device_streams();
+      {
+        mlxg::guard g;  // which sets the default stream
+      }
       mlx_imported_function f = mlx_imported_function_new(file);
       if (f.ctx) {
         *result = f.ctx;
