@@ -132,6 +132,7 @@ func (k normKernels) backward(
 			Threadgroup:       [3]int{g.threads},
 			MinGroupsPerCore:  g.groupsPerCore,
 			ThreadgroupMemory: g.memory,
+			AlignedInputs:     g.fullRows,
 			Template:          n.template(g).fusedArgs(option),
 			Outputs:           []mlxc.Output{n.like(), n.partialSums(g.groups, parameters)},
 			Undefined:         undefined,

@@ -35,7 +35,8 @@
 //   COPY_THREADS     threads of a group that prefetches rows to  0 for a prefetch to registers
 //                    threadgroup memory
 //   FULL_ROWS        the vectors of the threads fill a row       width = VEC·VECS_PER_THREAD·threads of a row
-//   ALL_ALIGNED      no code for unaligned rows                  false on a GPU; VEC divides the width
+//   ALL_ALIGNED      no code for unaligned rows; on an NVIDIA    false on a GPU; VEC divides the width
+//                    GPU, FULL_ROWS and aligned inputs are enough
 //   ROWS_PER_GROUP   rows that a group processes at a time       1, or the simdgroups of a group
 //   BYPASS_CACHES    how to store dx (RowWriter)                 false on a GPU
 //   ROWS_PER_STEP    rows of _statistics per load of w           any
@@ -214,9 +215,10 @@ template <
   // Without copies, SIZE is 1 and no thread uses the memory.
   threadgroup uint* own_copies = reinterpret_cast<threadgroup uint*>(copies + thread_index % Copies::SIZE);
   const RowThreads row = row_threads<ROWS_PER_GROUP>(group, groups, thread_index, threads, lane, simdgroup, simdgroups);
-  if (ALL_ALIGNED || (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
-                      (!HAS_WEIGHT || (vec_aligned<VEC>(w, width) && vec_aligned<VEC>(partial_dw, width))) &&
-                      (!HAS_SUM || vec_aligned<VEC>(dh, width)))) {
+  if (ALL_ALIGNED || (FULL_ROWS && ALIGNED_INPUTS) ||
+      (vec_aligned<VEC>(x, width) && vec_aligned<VEC>(dy, width) && vec_aligned<VEC>(dx, width) &&
+       (!HAS_WEIGHT || (vec_aligned<VEC>(w, width) && vec_aligned<VEC>(partial_dw, width))) &&
+       (!HAS_SUM || vec_aligned<VEC>(dh, width)))) {
     rms_norm_rows<
         T, VEC, VECS_PER_THREAD, PREFETCH, COPY_THREADS, FULL_ROWS, ROWS_PER_GROUP, HAS_WEIGHT, HAS_SUM, BYPASS_CACHES,
         true>(x, w, dy, dh, rows, width, eps, dx, partial_dw, scratch, group_sums, own_copies, row, group, simdgroup);

@@ -12,6 +12,13 @@
 
 #include "rows.h"
 
+// Whether x, dy and the weight begin at multiples of 16 bytes in every launch of this program (Launch.AlignedInputs).
+#ifdef MLXG_ALIGNED_INPUTS
+constant constexpr bool ALIGNED_INPUTS = MLXG_ALIGNED_INPUTS;
+#else
+constant constexpr bool ALIGNED_INPUTS = false;
+#endif
+
 // Computes g = dy·w, the gradient with respect to the normalized x.
 template <int VEC, bool HAS_WEIGHT>
 inline void times_weight(thread const float* dy, thread const float* w, thread float* g) {
