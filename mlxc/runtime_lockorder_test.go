@@ -1,6 +1,7 @@
 package mlxc_test
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -52,6 +53,17 @@ func TestGroupInATransformWhileAnotherWaits(t *testing.T) {
 		whileWaiting(t, func() { _, _ = distributed.Init(distributed.Any, false) })
 		_, err := distributed.Init(distributed.Any, false)
 		require.NoError(t, err)
+	})
+}
+
+func TestImportInATransform(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f")
+	x := mlxc.Scalar[float32](3)
+	require.NoError(t, mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Square()} }, x))
+	inTransform(t, func() {
+		f, err := mlxc.Import(file)
+		require.NoError(t, err)
+		f.Close()
 	})
 }
 

@@ -42,6 +42,12 @@ inline mlx::core::array& array_of(uintptr_t ctx) {
   return *reinterpret_cast<mlx::core::array*>(ctx);
 }
 
+// use_device_streams makes the streams of the process the default streams of this thread, at its first call there.
+// mlxg_lock calls it. MLX would otherwise create streams for this thread, each with a worker thread that outlives it.
+// Some of MLX's operations add nodes on the default stream, such as the casts of a quantized product, and nodes on a
+// thread's own stream cannot be evaluated on another thread.
+void use_device_streams();
+
 // exporting reports whether this thread traces a function for Export or Trace. MLX cannot serialize libmlxg's own
 // primitives, and an exported graph must not refer to files of this process.
 bool exporting();

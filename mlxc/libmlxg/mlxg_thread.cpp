@@ -27,23 +27,6 @@ std::mutex& graph_mutex = graph.value;
 thread_local int holds = 0;
 std::atomic<int> waiting = 0;  // threads that wait for the lock
 
-// use_device_streams makes the streams of the process the default streams of this thread, which holds the graph lock.
-// MLX would otherwise create streams for this thread, each with a worker thread that outlives it. Some of MLX's
-// operations add nodes on the default stream, such as the casts of a quantized product. Nodes on a thread's own stream
-// cannot be evaluated on another thread.
-void use_device_streams() {
-  thread_local bool done = false;
-  if (done || !device_streams[0]) {
-    return;
-  }
-  for (void* s : device_streams) {
-    if (s) {
-      mlx::core::set_default_stream(*static_cast<mlx::core::Stream*>(s));
-    }
-  }
-  done = true;
-}
-
 // make_default sets MLX's default device and stream on this thread. A transform adds nodes on the default stream.
 // Goroutines move between threads, so each mlxg_enter sets it.
 void make_default(void* stream) {
@@ -88,6 +71,19 @@ int depth() {
   return static_cast<int>(enter_streams.size());
 }
 
+void use_device_streams() {
+  thread_local bool done = false;
+  if (done || !device_streams[0]) {
+    return;
+  }
+  for (void* s : device_streams) {
+    if (s) {
+      mlx::core::set_default_stream(*static_cast<mlx::core::Stream*>(s));
+    }
+  }
+  done = true;
+}
+
 }  // namespace mlxg
 
 extern "C" {
@@ -101,7 +97,7 @@ void mlxg_lock(void) {
     graph_mutex.lock();
     waiting--;
   }
-  use_device_streams();
+  mlxg::use_device_streams();
 }
 
 int mlxg_waiting(void) {
@@ -119,11 +115,12 @@ bool mlxg_try_lock(bool wait) {
     mlxg_lock();
     return true;
   }
-  holds = graph_mutex.try_lock() ? 1 : 0;
-  if (holds == 1) {
-    use_device_streams();
+  if (!graph_mutex.try_lock()) {
+    return false;
   }
-  return holds == 1;
+  holds = 1;
+  mlxg::use_device_streams();
+  return true;
 }
 
 int mlxg_enter(void) {

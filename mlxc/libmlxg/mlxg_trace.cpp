@@ -252,12 +252,11 @@ char* mlxg_import(const char* file, void** result) {
   *result = nullptr;
   char* err = nullptr;
   // MLX creates a stream at every import. It belongs to the thread and ends with it, so the import runs on a thread of
-  // its own. The constants of the file are evaluated on the default stream, which a thread gets with the graph lock.
+  // its own. It does not take the graph lock, which the caller holds inside of a transform. The constants of the file
+  // are evaluated on the default stream.
   try {
     std::thread([&] {
-      {
-        mlxg::guard g;  // which sets the default stream
-      }
+      mlxg::use_device_streams();
       mlx_imported_function f = mlx_imported_function_new(file);
       if (f.ctx) {
         *result = f.ctx;
