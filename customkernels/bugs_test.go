@@ -223,7 +223,8 @@ func TestBugsAreFound(t *testing.T) {
 }
 
 // With g++ 12, the checker does not find the bugs in testdata/bugs_not_found. If it finds one, the test fails, so that
-// the file moves to testdata/bugs. Other compilers may make another value of an uninitialized variable, which shows.
+// the file moves to testdata/bugs. Another compiler may give an uninitialized variable another value, with which the checker
+// finds the bug.
 func TestMissedBugs(t *testing.T) {
 	compiler, err := HostCompiler()
 	require.NoError(t, err)

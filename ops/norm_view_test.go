@@ -14,23 +14,12 @@ import (
 // Operands that begin at an odd element of a buffer have the gradients of operands with buffers of their own. The
 // threads of a simdgroup fill rows of these widths, for which NVIDIA GPUs have no code for unaligned rows.
 func TestNormGradientsOfUnalignedViews(t *testing.T) {
-	for i, c := range []struct {
+	for _, c := range []struct {
 		dtype mlxc.DType
 		width int
 	}{{mlxc.Float16, 1024}, {mlxc.Float32, 1024}, {mlxc.BFloat16, 512}} {
-		shapes := [][]int{{20, c.width}, {c.width}, {c.width}, {20, c.width}}
-		var views, copies arrays
-		for k, shape := range shapes {
-			n := shape[0] * c.width
-			if len(shape) == 1 {
-				n = c.width
-			}
-			buffer := normal(uint64(10*i+k), c.dtype, n+1)
-			require.NoError(t, mlxc.Eval(buffer))
-			view := buffer.Slice([]int{1}, []int{n + 1}, nil).Reshape(shape...)
-			views = append(views, view)
-			copies = append(copies, mlxc.FromSlice(mlxtest.Floats(t, view), shape...).AsType(c.dtype))
-		}
+		x, w := []int{20, c.width}, []int{c.width}
+		views, copies := unalignedViews(t, c.dtype, x, w, w, x)
 		for name, gradients := range map[string]func(a arrays) (outputs, grads []*mlxc.Array, err error){
 			"RMSNorm": func(a arrays) (outputs, grads []*mlxc.Array, err error) {
 				return mlxc.VJP(norm(true, 1e-5, RMSNorm), a[:2], a[3:])

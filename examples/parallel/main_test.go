@@ -208,8 +208,8 @@ func TestCommand(t *testing.T) {
 	require.Contains(t, text, "[1] process 1 of 2 is done\n")
 	text, err = launch(1)
 	require.NoError(t, err, text)
-	require.Regexp(t, `(?m)^\[0\] step 100: loss 0.0\d+\n\[0\] process 0 of 1 is done\n$`, text)
-	require.NotContains(t, text, "[1]")
+	// With g++ 13 and later, MLX fuses nothing on a CPU.
+	require.Regexp(t, `^(\[0\] .* are not fused on CPU streams .*\n)?\[0\] step 100: loss 0.0\d+\n\[0\] process 0 of 1 is done\n$`, text)
 	text, err = launch(3)
 	require.Error(t, err)
 	require.Contains(t, text, "there are 3 processes; the number must divide 64, the points of a batch")

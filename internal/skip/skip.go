@@ -85,6 +85,20 @@ func Program(t testing.TB, tool Tool) string {
 	return path
 }
 
+// GXXVersion returns the major version of g++. If there is no g++, GXXVersion calls Missing.
+func GXXVersion(t testing.TB) int {
+	t.Helper()
+	out, err := exec.Command(Program(t, GXX), "-dumpversion").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var major int
+	if _, err := fmt.Sscan(strings.SplitN(string(out), ".", 2)[0], &major); err != nil {
+		t.Fatalf("g++ -dumpversion prints %q: %v", out, err)
+	}
+	return major
+}
+
 // Browser returns the path of Chromium. If it is not found, Browser calls Missing.
 func Browser(t testing.TB) string {
 	t.Helper()

@@ -58,7 +58,7 @@ size_t limit_of_group() {
   return least;
 }
 
-// memory_and_swap returns the most memory that the process can ever use.
+// memory_and_swap returns the most memory that the process can use, including swap.
 size_t memory_and_swap() {
   struct sysinfo machine;
   if (sysinfo(&machine) != 0) {
