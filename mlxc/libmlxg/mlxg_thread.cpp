@@ -73,7 +73,8 @@ int depth() {
 
 void use_device_streams() {
   thread_local bool done = false;
-  if (done || !device_streams[0]) {
+  // While the process ends, CUDA no longer counts its devices, and set_default_stream would throw on a new thread.
+  if (done || !device_streams[0] || has_ended()) {
     return;
   }
   for (void* s : device_streams) {
