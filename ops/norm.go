@@ -132,10 +132,11 @@ func (k normKernels) backward(
 			Threadgroup:       [3]int{g.threads},
 			MinGroupsPerCore:  g.groupsPerCore,
 			ThreadgroupMemory: g.memory,
-			AlignedInputs:     g.fullRows,
-			Template:          n.template(g).fusedArgs(option),
-			Outputs:           []mlxc.Output{n.like(), n.partialSums(g.groups, parameters)},
-			Undefined:         undefined,
+			// A row ahead in registers has code for unaligned views, too: without it, NVRTC loads the row later (RATIONALE.md).
+			AlignedInputs: g.fullRows && g.prefetch != 1,
+			Template:      n.template(g).fusedArgs(option),
+			Outputs:       []mlxc.Output{n.like(), n.partialSums(g.groups, parameters)},
+			Undefined:     undefined,
 		}, slices.Concat(n.operands, n.scalars)...)
 	} else {
 		g.groups = max(g.groups/len(parameters), 1) // partial sums of two parameters cost no more traffic than of one
