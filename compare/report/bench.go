@@ -90,9 +90,11 @@ type Timing struct {
 	// the device waits for the host.
 	Submit float64 `json:"submit_us"`
 	// Repetitions are times of the device alone. On a GPU, other work keeps the device busy while the host submits all
-	// copies; the time runs from the end of that work to the end of the last copy. If the other work ends too early,
-	// and on a CPU, a repetition equals the one of WallRepetitions.
+	// copies; the time runs from the end of that work to the end of the last copy. If this time is not
+	// known, and on a CPU, a repetition equals the one of WallRepetitions.
 	Repetitions []float64 `json:"repetitions_us"`
+	// IncludesHost is set if the time of a GPU alone is not known for most repetitions. Median then includes the host's.
+	IncludesHost bool `json:"includes_host,omitempty"`
 	// WallRepetitions begin with the submission to an idle device.
 	WallRepetitions []float64 `json:"wall_repetitions_us"`
 	// BuildRepetitions are the times in which the host builds the graphs. The other times do not contain them.

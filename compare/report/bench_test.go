@@ -47,6 +47,7 @@ func sampleBench() *Bench {
 			},
 		},
 	}
+	b.Rows[2].MLX.IncludesHost = true
 	for i := range b.Rows {
 		b.Rows[i].Derive(nil)
 	}
@@ -58,6 +59,7 @@ func sampleCPUBench() *Bench {
 	b := sampleBench()
 	b.Device, b.DeviceName, b.Executor, b.TF32 = "cpu", "A CPU", "host", ""
 	b.Limits = &CPULimits{Bandwidth: 36.4, Arithmetic: 0.2346}
+	b.Rows[2].MLX.IncludesHost = false
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		r.Add, r.AddBytes, r.Bytes, r.FLOPs = nil, 0, r.Bytes/1000, r.FLOPs/1000

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,6 +30,9 @@ func (b *Bench) WriteTable(w io.Writer) error {
 		}
 		out.benchTable(b.Rows[start:end])
 		start = end
+	}
+	if slices.ContainsFunc(b.Rows, includesHost) {
+		out.printf("\n%s with the host's time, since the time of the GPU alone could not be measured\n", hostMark)
 	}
 	said := false
 	for _, r := range b.Rows {
@@ -95,6 +99,14 @@ func (p *printer) benchTable(rows []BenchRow) {
 	p.columns("lll"+strings.Repeat("r", 10), header, cells)
 }
 
+// hostMark follows a time that includes the host's.
+const hostMark = "*"
+
+// includesHost reports whether a row has a time that includes the host's.
+func includesHost(r BenchRow) bool {
+	return slices.ContainsFunc(r.sides(), func(s side) bool { return s.timing.IncludesHost })
+}
+
 // sideCells holds the cells of one side in the table.
 type sideCells struct{ time, rate, build, extra string }
 
@@ -104,8 +116,12 @@ func (r *BenchRow) sideCells(t *Timing) sideCells {
 	}
 	rate, _ := r.Rate(t)
 	const mebibyte = 1 << 20
+	mark := ""
+	if t.IncludesHost {
+		mark = hostMark
+	}
 	return sideCells{
-		time:  fmt.Sprintf("%s ±%.0f%%", digits(t.Median), 100*t.Spread()),
+		time:  fmt.Sprintf("%s ±%.0f%%%s", digits(t.Median), 100*t.Spread(), mark),
 		rate:  digits(rate),
 		build: digits(t.Build),
 		extra: strconv.FormatFloat(float64(t.ExtraMemory)/mebibyte, 'f', 2, 64),
