@@ -13,8 +13,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// A library used by CUDA evaluations reinstalls Go's signal handlers without SA_ONSTACK. Go would end the process at
-// the next signal.
+// CUDA's compiler reinstalls Go's signal handlers without SA_ONSTACK. Go would end the process at the next signal. An
+// evaluation that takes as long as a compilation repairs them.
 func TestSignalsKeepTheirStack(t *testing.T) {
 	if mlxc.CurrentBackend() != mlxc.BackendCUDA {
 		skip.Missing(t, skip.CUDA, "the current backend is not CUDA")
@@ -34,7 +34,11 @@ func TestSignalsKeepTheirStack(t *testing.T) {
 	call(nil, unsafe.Pointer(&action))
 	action.flags &^= onStack
 	call(unsafe.Pointer(&action), nil)
-	require.NoError(t, mlxc.Eval(mlxc.Ones(mlxc.Float32, 2).Add(mlxc.Ones(mlxc.Float32, 2))))
+	x := mlxc.Ones(mlxc.Float32, 8192, 8192)
+	for range 4 { // milliseconds
+		x = x.MatMul(x)
+	}
+	require.NoError(t, mlxc.Eval(x))
 	call(nil, unsafe.Pointer(&action))
 	require.NotZero(t, action.flags&onStack)
 }

@@ -93,6 +93,7 @@ void* mlxg_cuda_kernel_new(
     if (code_size == 0) {
       return kernel{with(header), with(exported_header)};
     }
+    mlxg::restore_signal_stacks();
     std::string text(static_cast<const char*>(code), code_size);
     return kernel{
         mlxg::compiled_kernel(function, std::move(text), contiguous, aligned, shared_memory), with(exported_header),
