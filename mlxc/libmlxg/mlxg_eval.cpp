@@ -113,8 +113,9 @@ char* with_errors(F&& f) {
   }
 }
 
-// with_evaluation is with_errors for a function that evaluates. If it took a millisecond or more, CUDA may have compiled
-// in it, so signal handlers are repaired. Looking at them takes about a tenth of the time to submit a small graph.
+// with_evaluation is with_errors for a function that evaluates. If it took a millisecond or more, CUDA may have
+// compiled in it, so signal handlers are repaired. Looking at them takes about a tenth of the time to submit a small
+// graph.
 template <typename F>
 char* with_evaluation(F&& f) {
   auto start = std::chrono::steady_clock::now();
