@@ -132,7 +132,7 @@ func (k normKernels) backward(
 			Threadgroup:       [3]int{g.threads},
 			MinGroupsPerCore:  g.groupsPerCore,
 			ThreadgroupMemory: g.memory,
-			// A row ahead in registers has code for unaligned views, too: without it, NVRTC loads the row later (RATIONALE.md).
+			// With PREFETCH = 1, rows of more than 4,096 floats are faster with the code for unaligned views (RATIONALE.md).
 			AlignedInputs: g.fullRows && g.prefetch != 1,
 			Template:      n.template(g).fusedArgs(option),
 			Outputs:       []mlxc.Output{n.like(), n.partialSums(g.groups, parameters)},

@@ -19,7 +19,6 @@ type measurement struct {
 	busy  *busyWork // nil on a CPU
 
 	copies, extraMemory int
-	withHost            int           // repetitions on a GPU whose device time includes the host's
 	submit              time.Duration // of one evaluation
 	// In microseconds, for each repetition; see report.Timing.
 	device, wall, builds []float64
@@ -162,18 +161,13 @@ func (m *measurement) measure() error {
 	}
 	device := b.evaluate
 	// The time without busy work is used if no try with it measures the device alone.
-	deviceOnly := m.busy == nil
-	for try := 0; !deviceOnly && try < maxTries; try++ {
-		q, err := m.batch(m.busy)
-		if err != nil {
+	for try := 0; m.busy != nil && try < maxTries; try++ {
+		if q, err := m.batch(m.busy); err != nil {
 			return err
-		}
-		if deviceOnly = q.deviceOnly; deviceOnly {
+		} else if q.deviceOnly {
 			device = q.evaluate
+			break
 		}
-	}
-	if !deviceOnly {
-		m.withHost++
 	}
 	m.builds = append(m.builds, micros(b.build))
 	m.wall = append(m.wall, micros(b.evaluate))
@@ -287,6 +281,5 @@ func (m *measurement) timing() *report.Timing {
 	return report.NewTiming(report.Timing{
 		Repetitions: m.device, WallRepetitions: m.wall, BuildRepetitions: m.builds,
 		Submit: micros(m.submit), Copies: m.copies, ExtraMemory: m.extraMemory,
-		IncludesHost: 2*m.withHost > len(m.device),
 	})
 }

@@ -48,11 +48,3 @@ func TestTimeBetween(t *testing.T) {
 		require.False(t, ok, "the end was seen late")
 	})
 }
-
-func TestIncludesHost(t *testing.T) {
-	three := []float64{1, 2, 3}
-	m := measurement{device: three, wall: three, builds: three, withHost: 1}
-	require.False(t, m.timing().IncludesHost, "the median is a time of the device")
-	m.withHost = 2
-	require.True(t, m.timing().IncludesHost)
-}

@@ -66,10 +66,10 @@ type BenchRow struct {
 
 	// Difference is Σ|ours − MLX's| / Σ|MLX's| of the gradient for which it is largest.
 	Difference Number `json:"difference"`
-	// Ratio is MLX's median time divided by ours, or NaN.
+	// Ratio is MLX's median time divided by ours, or NaN. The times are Wall if Median of one side is.
 	Ratio Number `json:"ratio"`
 	// OverLimit is our time divided by the time of the same work at the rate of [CPULimits] or, on other devices, of Add.
-	// It is NaN if arithmetic limits the time on another device.
+	// It is NaN if arithmetic limits the time on another device. The times are Wall if Median of one side is.
 	OverLimit  Number `json:"over_limit"`
 	MLXMessage string `json:"mlx_message,omitempty"`
 	// Error says why the row failed. The measurements of such a row are meaningless.
@@ -93,8 +93,6 @@ type Timing struct {
 	// copies; the time runs from the end of that work to the end of the last copy. If this time is not
 	// known, and on a CPU, a repetition equals the one of WallRepetitions.
 	Repetitions []float64 `json:"repetitions_us"`
-	// IncludesHost is set if the time of a GPU alone is not known for most repetitions. Median then includes the host's.
-	IncludesHost bool `json:"includes_host,omitempty"`
 	// WallRepetitions begin with the submission to an idle device.
 	WallRepetitions []float64 `json:"wall_repetitions_us"`
 	// BuildRepetitions are the times in which the host builds the graphs. The other times do not contain them.
@@ -117,6 +115,29 @@ func NewTiming(t Timing) *Timing {
 // Spread returns half the interquartile range, divided by the median.
 func (t *Timing) Spread() float64 { return (t.Q3 - t.Q1) / 2 / t.Median }
 
+// isWall reports whether the time of the device alone is unknown for at least half of the repetitions, so that Median
+// contains times from the submission on.
+func (t *Timing) isWall() bool {
+	same := 0
+	for i, v := range t.Repetitions {
+		if i < len(t.WallRepetitions) && v == t.WallRepetitions[i] {
+			same++
+		}
+	}
+	return 2*same >= len(t.Repetitions)
+}
+
+// comparedByWall reports whether times of two sides are compared from the submission to an idle device.
+func comparedByWall(a, b *Timing) bool { return a != nil && b != nil && (a.isWall() || b.isWall()) }
+
+// quotient returns the time of a divided by that of b.
+func quotient(a, b *Timing) float64 {
+	if comparedByWall(a, b) {
+		return a.Wall / b.Wall
+	}
+	return a.Median / b.Median
+}
+
 // quantile interpolates between the two nearest sorted values.
 func quantile(values []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
@@ -133,7 +154,7 @@ func (r *BenchRow) Derive(limits *CPULimits) {
 		return
 	}
 	if r.MLX != nil {
-		r.Ratio = Number(r.MLX.Median / r.Ours.Median)
+		r.Ratio = Number(quotient(r.MLX, r.Ours))
 	}
 	rate, _ := r.Rate(r.Ours)
 	switch {
@@ -142,8 +163,7 @@ func (r *BenchRow) Derive(limits *CPULimits) {
 	case limits != nil:
 		r.OverLimit = Number(limits.Bandwidth / rate)
 	case r.Add != nil:
-		limit := r.Add.Median * float64(r.Bytes) / float64(r.AddBytes)
-		r.OverLimit = Number(r.Ours.Median / limit)
+		r.OverLimit = Number(quotient(r.Ours, r.Add) * float64(r.AddBytes) / float64(r.Bytes))
 	}
 }
 

@@ -47,7 +47,10 @@ func sampleBench() *Bench {
 			},
 		},
 	}
-	b.Rows[2].MLX.IncludesHost = true
+	mlx := b.Rows[2].MLX
+	mlx.WallRepetitions = []float64{8000, 10000, 12000}
+	mlx.Repetitions = mlx.WallRepetitions // the time of the GPU alone is unknown
+	b.Rows[2].MLX = NewTiming(*mlx)
 	for i := range b.Rows {
 		b.Rows[i].Derive(nil)
 	}
@@ -59,7 +62,6 @@ func sampleCPUBench() *Bench {
 	b := sampleBench()
 	b.Device, b.DeviceName, b.Executor, b.TF32 = "cpu", "A CPU", "host", ""
 	b.Limits = &CPULimits{Bandwidth: 36.4, Arithmetic: 0.2346}
-	b.Rows[2].MLX.IncludesHost = false
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		r.Add, r.AddBytes, r.Bytes, r.FLOPs = nil, 0, r.Bytes/1000, r.FLOPs/1000
@@ -190,7 +192,8 @@ func TestBenchCSV(t *testing.T) {
 	require.Equal(t, "300000000", got[2]["bytes"])
 	require.Equal(t, "5000", got[2]["rate"])
 	require.Equal(t, "it would read\nout of bounds", got[3]["message"])
-	require.Equal(t, "400", got[6]["rate"])
+	require.Equal(t, "0.5", got[5]["mlx_over_ours"], "of times from the submission on")
+	require.Equal(t, "200", got[6]["rate"])
 	require.Empty(t, got[6]["mlx_over_ours"], "it is a figure of ours")
 	require.Empty(t, got[7]["median_us"])
 	require.Equal(t, "our gradient failed:\nout of paper", got[7]["message"])

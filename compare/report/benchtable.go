@@ -28,11 +28,11 @@ func (b *Bench) WriteTable(w io.Writer) error {
 		for end < len(b.Rows) && b.Rows[end].Op == b.Rows[start].Op {
 			end++
 		}
-		out.benchTable(b.Rows[start:end])
+		out.benchTable(b.Rows[start:end], b.Device)
 		start = end
 	}
-	if slices.ContainsFunc(b.Rows, includesHost) {
-		out.printf("\n%s with the host's time, since the time of the GPU alone could not be measured\n", hostMark)
+	if b.hasMarks() {
+		out.printf("\n%s\n", wallLegend)
 	}
 	said := false
 	for _, r := range b.Rows {
@@ -78,7 +78,7 @@ func (r *BenchRow) Line() string {
 	return fmt.Sprintf("%s: %s µs, MLX %s µs, ratio %s", r.title(), digits(r.Ours.Median), digits(r.MLX.Median), fixed(r.Ratio))
 }
 
-func (p *printer) benchTable(rows []BenchRow) {
+func (p *printer) benchTable(rows []BenchRow, device string) {
 	unit := "GB/s"
 	if rows[0].FLOPs > 0 {
 		unit = "TFLOP/s"
@@ -92,19 +92,31 @@ func (p *printer) benchTable(rows []BenchRow) {
 		r := &rows[i]
 		ours, mlx := r.sideCells(r.Ours), r.sideCells(r.MLX)
 		cells = append(cells, []string{
-			r.Case, r.DType, string(r.Pass), ours.time, mlx.time, fixed(r.Ratio), ours.rate, mlx.rate, fixed(r.OverLimit),
-			ours.build, mlx.build, ours.extra, mlx.extra,
+			r.Case, r.DType, string(r.Pass), ours.time, mlx.time, fixed(r.Ratio) + r.ratioMark(device), ours.rate, mlx.rate,
+			fixed(r.OverLimit) + r.limitMark(device), ours.build, mlx.build, ours.extra, mlx.extra,
 		})
 	}
 	p.columns("lll"+strings.Repeat("r", 10), header, cells)
 }
 
-// hostMark follows a time that includes the host's.
-const hostMark = "*"
+// wallMark follows a quotient of times from the submission to an idle GPU. On a CPU all times are such times.
+const (
+	wallMark   = "*"
+	wallLegend = wallMark + " with the host's time of both sides, since the time of the GPU alone is not known for one"
+)
 
-// includesHost reports whether a row has a time that includes the host's.
-func includesHost(r BenchRow) bool {
-	return slices.ContainsFunc(r.sides(), func(s side) bool { return s.timing.IncludesHost })
+func (b *Bench) hasMarks() bool {
+	return slices.ContainsFunc(b.Rows, func(r BenchRow) bool { return r.ratioMark(b.Device)+r.limitMark(b.Device) != "" })
+}
+
+func (r *BenchRow) ratioMark(device string) string { return markOf(r.MLX, r.Ours, device) }
+func (r *BenchRow) limitMark(device string) string { return markOf(r.Ours, r.Add, device) }
+
+func markOf(a, b *Timing, device string) string {
+	if device != "cpu" && comparedByWall(a, b) {
+		return wallMark
+	}
+	return ""
 }
 
 // sideCells holds the cells of one side in the table.
@@ -116,12 +128,8 @@ func (r *BenchRow) sideCells(t *Timing) sideCells {
 	}
 	rate, _ := r.Rate(t)
 	const mebibyte = 1 << 20
-	mark := ""
-	if t.IncludesHost {
-		mark = hostMark
-	}
 	return sideCells{
-		time:  fmt.Sprintf("%s ±%.0f%%%s", digits(t.Median), 100*t.Spread(), mark),
+		time:  fmt.Sprintf("%s ±%.0f%%", digits(t.Median), 100*t.Spread()),
 		rate:  digits(rate),
 		build: digits(t.Build),
 		extra: strconv.FormatFloat(float64(t.ExtraMemory)/mebibyte, 'f', 2, 64),

@@ -70,8 +70,18 @@ func (r *Report) Encode(w io.Writer) error {
 // Decode reads a report that [Report.Encode] wrote. It returns an error for another kind of result.
 func Decode(r io.Reader) (*Report, error) { return decode[Report](r, kindParity) }
 
-// DecodeBench reads a report that [Bench.Encode] wrote. It returns an error for another kind of result.
-func DecodeBench(r io.Reader) (*Bench, error) { return decode[Bench](r, kindBench) }
+// DecodeBench reads a report that [Bench.Encode] wrote, and derives Ratio and OverLimit from the times. It returns an
+// error for another kind of result.
+func DecodeBench(r io.Reader) (*Bench, error) {
+	b, err := decode[Bench](r, kindBench)
+	if err != nil {
+		return nil, err
+	}
+	for i := range b.Rows {
+		b.Rows[i].Derive(b.Limits)
+	}
+	return b, nil
+}
 
 func decode[T any](r io.Reader, kind string) (*T, error) {
 	data, found, err := readKind(r)

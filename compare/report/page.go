@@ -185,12 +185,15 @@ func (b *Bench) page() page {
 	p.addRun(b.TF32, b.Incomplete, len(b.Rows))
 	p.Legend = "Medians in µs ± half the interquartile range in percent. Ratio: MLX ÷ ours, above 1 ours is faster. " +
 		"Limit: ours ÷ " + b.limitMeaning() + ". Extra: MiB of peak memory beyond arguments and results."
+	if b.hasMarks() {
+		p.Legend += " " + wallLegend + "."
+	}
 	for start := 0; start < len(b.Rows); {
 		end := start
 		for end < len(b.Rows) && b.Rows[end].Op == b.Rows[start].Op {
 			end++
 		}
-		p.Tables = append(p.Tables, benchPageTable(b.Rows[start:end]))
+		p.Tables = append(p.Tables, benchPageTable(b.Rows[start:end], b.Device))
 		start = end
 	}
 	for _, r := range b.Rows {
@@ -204,7 +207,7 @@ func (b *Bench) page() page {
 	return p
 }
 
-func benchPageTable(rows []BenchRow) table {
+func benchPageTable(rows []BenchRow, device string) table {
 	_, unit := rows[0].Rate(&Timing{Median: 1})
 	t := table{
 		Title: rows[0].Op,
@@ -228,8 +231,8 @@ func benchPageTable(rows []BenchRow) table {
 		r := &rows[i]
 		ours, mlx := r.pageCells(r.Ours), r.pageCells(r.MLX)
 		line := []cell{words(r.Case), words(r.DType), words(string(r.Pass))}
-		line = append(line, ours.time, ours.spread, mlx.time, mlx.spread, figure(float64(r.Ratio), fixed(r.Ratio)),
-			ours.rate, mlx.rate, figure(float64(r.OverLimit), fixed(r.OverLimit)), ours.extra, mlx.extra)
+		line = append(line, ours.time, ours.spread, mlx.time, mlx.spread, figure(float64(r.Ratio), fixed(r.Ratio)+r.ratioMark(device)),
+			ours.rate, mlx.rate, figure(float64(r.OverLimit), fixed(r.OverLimit)+r.limitMark(device)), ours.extra, mlx.extra)
 		if r.Error != "" {
 			line[3] = cell{Text: "FAIL", Value: "NaN", Bad: true}
 		}

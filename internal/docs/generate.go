@@ -42,7 +42,7 @@ func generate(root string) (files, error) {
 	timings := []timing{
 		{
 			name: "speed", device: "a GPU", ratios: ratios,
-			remark: "Gradients on one NVIDIA H200, TF32 on. [The files](../h200/README.md) have the times and commands.",
+			remark: "Gradients on NVIDIA H200s, TF32 on. [The files](../h200/README.md) have the times and commands.",
 		},
 		{
 			name: "speed-cpu", device: "a CPU", ratios: cpuRatios,

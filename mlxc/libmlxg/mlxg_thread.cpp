@@ -1,5 +1,6 @@
 // The graph lock and the state of a thread: stream, scope, depth of nested transforms.
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <vector>
 
@@ -27,13 +28,21 @@ std::mutex& graph_mutex = graph.value;
 thread_local int holds = 0;
 std::atomic<int> waiting = 0;  // threads that wait for the lock
 
+// set_default_stream does not throw. MLX throws on a new thread while the process ends, when CUDA no longer counts its
+// devices. Nothing is computed then.
+void set_default_stream(void* stream) {
+  try {
+    mlx::core::set_default_stream(*static_cast<mlx::core::Stream*>(stream));
+  } catch (const std::exception&) {
+  }
+}
+
 // make_default sets MLX's default device and stream on this thread. A transform adds nodes on the default stream.
 // Goroutines move between threads, so each mlxg_enter sets it.
 void make_default(void* stream) {
   // This calls C++ because mlx-c's function would allocate and free a device for each transform.
-  auto& s = *static_cast<mlx::core::Stream*>(stream);
-  mlx::core::set_default_device(s.device);
-  mlx::core::set_default_stream(s);
+  mlx::core::set_default_device(static_cast<mlx::core::Stream*>(stream)->device);
+  set_default_stream(stream);
 }
 
 bool is_gpu(void* stream) {
@@ -73,13 +82,12 @@ int depth() {
 
 void use_device_streams() {
   thread_local bool done = false;
-  // While the process ends, CUDA no longer counts its devices, and set_default_stream would throw on a new thread.
-  if (done || !device_streams[0] || has_ended()) {
+  if (done || !device_streams[0]) {
     return;
   }
   for (void* s : device_streams) {
     if (s) {
-      mlx::core::set_default_stream(*static_cast<mlx::core::Stream*>(s));
+      set_default_stream(s);
     }
   }
   done = true;
