@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -84,10 +85,14 @@ func TestRing(t *testing.T) {
 		t.Run(fmt.Sprintf("%s of %d", c.role, c.n), func(t *testing.T) {
 			ring := startRing(t, c.role, c.n)
 			start(t, ring)
+			errs, outputs := make([]error, c.n), make([]string, c.n)
 			for rank, p := range ring {
-				err := p.Wait()
-				require.NoError(t, err, "process %d: %s", rank, &p.output)
-				require.Contains(t, p.output.String(), "--- PASS: TestProcessOfARing")
+				errs[rank] = p.Wait()
+				outputs[rank] = fmt.Sprintf("process %d: %s", rank, &p.output)
+			}
+			for rank, err := range errs {
+				require.NoError(t, err, "process %d\n%s", rank, strings.Join(outputs, "\n"))
+				require.Contains(t, outputs[rank], "--- PASS: TestProcessOfARing")
 			}
 		})
 	}
