@@ -69,8 +69,8 @@ float16.
 A repetition evaluates several copies in about 10 ms without waiting between them: up to 64 on a
 CPU, up to 16 on a GPU. The sets of inputs together exceed the caches. Other work keeps a GPU busy
 until the host has submitted all copies, so the time is the GPU's own. If that is not possible for
-one side, the quotient of two sides has a star and is of the times from the submission to an idle
-device. The files also have these times, and those in which the host builds the graphs.
+one side, both are compared by the time from the submission to an idle device, and the quotient
+has a star. The files also have these times, and those in which the host builds the graphs.
 
 The column "limit" is our time divided by the least time for the same work. On a CPU, two kernels
 measure its rates before the first row, with all threads: the bandwidth of adding arrays in memory

@@ -66,10 +66,11 @@ type BenchRow struct {
 
 	// Difference is Σ|ours − MLX's| / Σ|MLX's| of the gradient for which it is largest.
 	Difference Number `json:"difference"`
-	// Ratio is MLX's median time divided by ours, or NaN. The times are Wall if Median of one side is.
+	// Ratio is MLX's median time divided by ours, or NaN. If the time of the device alone is unknown for one side,
+	// both are compared by Wall.
 	Ratio Number `json:"ratio"`
 	// OverLimit is our time divided by the time of the same work at the rate of [CPULimits] or, on other devices, of Add.
-	// It is NaN if arithmetic limits the time on another device. The times are Wall if Median of one side is.
+	// It is NaN if arithmetic limits the time on another device. The times are compared like those of Ratio.
 	OverLimit  Number `json:"over_limit"`
 	MLXMessage string `json:"mlx_message,omitempty"`
 	// Error says why the row failed. The measurements of such a row are meaningless.
@@ -90,8 +91,8 @@ type Timing struct {
 	// the device waits for the host.
 	Submit float64 `json:"submit_us"`
 	// Repetitions are times of the device alone. On a GPU, other work keeps the device busy while the host submits all
-	// copies; the time runs from the end of that work to the end of the last copy. If this time is not
-	// known, and on a CPU, a repetition equals the one of WallRepetitions.
+	// copies; the time runs from the end of that work to the end of the last copy. If this time is not known,
+	// and on a CPU, a repetition equals the one of WallRepetitions.
 	Repetitions []float64 `json:"repetitions_us"`
 	// WallRepetitions begin with the submission to an idle device.
 	WallRepetitions []float64 `json:"wall_repetitions_us"`

@@ -91,9 +91,10 @@ func (p *printer) benchTable(rows []BenchRow, device string) {
 	for i := range rows {
 		r := &rows[i]
 		ours, mlx := r.sideCells(r.Ours), r.sideCells(r.MLX)
+		ratio, limit := r.quotients(device)
 		cells = append(cells, []string{
-			r.Case, r.DType, string(r.Pass), ours.time, mlx.time, fixed(r.Ratio) + r.ratioMark(device), ours.rate, mlx.rate,
-			fixed(r.OverLimit) + r.limitMark(device), ours.build, mlx.build, ours.extra, mlx.extra,
+			r.Case, r.DType, string(r.Pass), ours.time, mlx.time, ratio, ours.rate, mlx.rate, limit,
+			ours.build, mlx.build, ours.extra, mlx.extra,
 		})
 	}
 	p.columns("lll"+strings.Repeat("r", 10), header, cells)
@@ -105,18 +106,23 @@ const (
 	wallLegend = wallMark + " with the host's time of both sides, since the time of the GPU alone is not known for one"
 )
 
-func (b *Bench) hasMarks() bool {
-	return slices.ContainsFunc(b.Rows, func(r BenchRow) bool { return r.ratioMark(b.Device)+r.limitMark(b.Device) != "" })
+// quotients returns the texts of Ratio and OverLimit.
+func (r *BenchRow) quotients(device string) (ratio, limit string) {
+	text := func(n Number, a, b *Timing) string {
+		if device != "cpu" && comparedByWall(a, b) {
+			return fixed(n) + wallMark
+		}
+		return fixed(n)
+	}
+	return text(r.Ratio, r.MLX, r.Ours), text(r.OverLimit, r.Ours, r.Add)
 }
 
-func (r *BenchRow) ratioMark(device string) string { return markOf(r.MLX, r.Ours, device) }
-func (r *BenchRow) limitMark(device string) string { return markOf(r.Ours, r.Add, device) }
-
-func markOf(a, b *Timing, device string) string {
-	if device != "cpu" && comparedByWall(a, b) {
-		return wallMark
-	}
-	return ""
+// hasMarks reports whether a quotient has a mark.
+func (b *Bench) hasMarks() bool {
+	return slices.ContainsFunc(b.Rows, func(r BenchRow) bool {
+		ratio, limit := r.quotients(b.Device)
+		return strings.Contains(ratio+limit, wallMark)
+	})
 }
 
 // sideCells holds the cells of one side in the table.

@@ -231,8 +231,9 @@ func benchPageTable(rows []BenchRow, device string) table {
 		r := &rows[i]
 		ours, mlx := r.pageCells(r.Ours), r.pageCells(r.MLX)
 		line := []cell{words(r.Case), words(r.DType), words(string(r.Pass))}
-		line = append(line, ours.time, ours.spread, mlx.time, mlx.spread, figure(float64(r.Ratio), fixed(r.Ratio)+r.ratioMark(device)),
-			ours.rate, mlx.rate, figure(float64(r.OverLimit), fixed(r.OverLimit)+r.limitMark(device)), ours.extra, mlx.extra)
+		ratio, limit := r.quotients(device)
+		line = append(line, ours.time, ours.spread, mlx.time, mlx.spread, figure(float64(r.Ratio), ratio),
+			ours.rate, mlx.rate, figure(float64(r.OverLimit), limit), ours.extra, mlx.extra)
 		if r.Error != "" {
 			line[3] = cell{Text: "FAIL", Value: "NaN", Bad: true}
 		}

@@ -113,9 +113,9 @@ char* with_errors(F&& f) {
   }
 }
 
-// with_evaluation is with_errors for a function that evaluates. It repairs signal handlers, which takes two calls of
-// the system. CUDA compiles in few evaluations, which then take more than a millisecond. Every 64th evaluation follows
-// other calls that may have compiled.
+// with_evaluation is with_errors for a function that evaluates. It repairs signal handlers if CUDA may have compiled:
+// after an evaluation of a millisecond or more, and after every 64th one, since other calls compile, too. After each
+// one it would cost more, because it calls the system twice.
 template <typename F>
 char* with_evaluation(F&& f) {
   static std::atomic<unsigned> evaluations = 0;

@@ -53,7 +53,7 @@ void use_device_streams();
 bool exporting();
 
 // restore_signal_stacks adds SA_ONSTACK to signal handlers that lack it. CUDA's compiler reinstalls Go's handlers
-// without the flag. It runs in evaluations, and before a kernel is made from compiled code.
+// without the flag. The compiler runs in evaluations, and before a kernel is made from compiled code.
 void restore_signal_stacks();
 
 // waiting_call counts the calls that wait for MLX without the graph lock. mlxg_shutdown waits until there are none.

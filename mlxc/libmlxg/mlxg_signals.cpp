@@ -17,7 +17,7 @@ bool off_stack(int signal, struct sigaction& action) {
 void add_onstack() {
   struct sigaction action;
   if (!off_stack(SIGINT, action) && !off_stack(SIGTERM, action)) {
-    return;  // CUDA's compiler changes all handlers
+    return;  // CUDA's compiler changes these two like all others
   }
   for (int signal = 1; signal < NSIG; signal++) {
     if (off_stack(signal, action)) {
