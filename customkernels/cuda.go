@@ -88,13 +88,13 @@ func (k *Kernel) cudaKernel(ctx context.Context, l Launch, inputs []*mlxc.Array,
 }
 
 // cudaKey returns the cache key of a launch's CUDA kernel. It covers Threadgroup, MinGroupsPerCore, ThreadgroupMemory,
-// Products, values, AlignedInputs, fullGroups, sameSimdgroups and the signature.
+// Products, values, AlignedInputs, StartsEarly, fullGroups, sameSimdgroups and the signature.
 func (k *Kernel) cudaKey(l Launch, inputs []*mlxc.Array, values uint32) []byte {
 	key := make([]byte, 0, keySize)
 	for _, n := range append(l.Threadgroup[:], l.MinGroupsPerCore, l.ThreadgroupMemory, int(l.Products), int(values)) {
 		key = append(strconv.AppendInt(key, int64(n), 10), ' ')
 	}
-	for _, b := range []bool{l.fullGroups(), l.sameSimdgroups(), l.AlignedInputs} {
+	for _, b := range []bool{l.fullGroups(), l.sameSimdgroups(), l.AlignedInputs, l.StartsEarly} {
 		key = strconv.AppendBool(key, b)
 	}
 	return k.signature(key, l, inputs)
@@ -166,7 +166,7 @@ func (k *Kernel) buildCUDA(
 	// MLX caches compiled kernels by name alone, so the name covers the whole source.
 	name := k.name + "_" + shader.Digest(library, source.Header, body,
 		strings.Join(names, ","), strings.Join(source.Outputs, ","), l.launchBounds(), strconv.FormatBool(l.AlignedInputs),
-		strconv.Itoa(int(values)))
+		strconv.FormatBool(l.StartsEarly), strconv.Itoa(int(values)))
 	// MLX declares its kernels without __launch_bounds__. The compiler may then use more registers per thread than a
 	// large block can have, and the launch fails. A macro with the kernel's name adds the bounds.
 	function := "custom_kernel_" + name
@@ -185,6 +185,11 @@ func (k *Kernel) buildCUDA(
 		if kernel.Code, err = compileCUDA(ctx, function, cudaProgram(library, source, l, function, values)); err != nil {
 			return nil, k.loaded.MapCompilerError(text, err)
 		}
+		major, _, err := computeCapability()
+		if err != nil {
+			return nil, err
+		}
+		kernel.StartsEarly = l.StartsEarly && major >= 9 // see waitForInputs
 	}
 	return mlxc.NewCUDAKernel(kernel)
 }

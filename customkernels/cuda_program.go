@@ -17,7 +17,7 @@ import (
 // in which MLX passes them to compiled code: pointers to the inputs, to the grid if some threadgroups are partial, and
 // to the outputs, and then the inputs in `values`, a bit for each, by value.
 func cudaProgram(library string, source *translate.CUDASource, l Launch, function string, values uint32) string {
-	var parameters, byValue []string
+	var parameters, addresses, byValue []string
 	pointers := ""
 	for i, name := range source.Inputs {
 		if values>>i&1 != 0 {
@@ -25,23 +25,40 @@ func cudaProgram(library string, source *translate.CUDASource, l Launch, functio
 			pointers += fmt.Sprintf("  const void* const %s = &%[1]s_value;\n", name)
 			continue
 		}
-		parameters = append(parameters, "const void* "+name)
+		parameters, addresses = append(parameters, "const void* "+name), append(addresses, name)
 	}
 	if !l.fullGroups() {
 		parameters = append(parameters, "const unsigned* "+translate.GridInput)
+		addresses = append(addresses, translate.GridInput)
 	}
 	for _, name := range source.Outputs {
-		parameters = append(parameters, "void* "+name)
+		parameters, addresses = append(parameters, "void* "+name), append(addresses, name)
 	}
 	alignment := ""
 	if l.AlignedInputs {
 		alignment = "#define MLXG_ALIGNED_INPUTS 1\n"
 	}
+	wait := ""
+	if l.StartsEarly {
+		wait = waitForInputs(addresses)
+	}
 	// NVRTC reports the lines of the Metal source.
 	return fmt.Sprintf("%s%s\n#line 1 \"%s\"\n%s#line 1 \"launch\"\n"+
-		"extern \"C\" __global__ void __launch_bounds__(%s) %s(%s) {\n%s%s}\n",
+		"extern \"C\" __global__ void __launch_bounds__(%s) %s(%s) {\n%s%s%s}\n",
 		alignment, library, shader.MetalText, source.Header, l.launchBounds(), function,
-		strings.Join(append(parameters, byValue...), ", "), pointers, source.Body(l.Threadgroup, l.fullGroups()))
+		strings.Join(append(parameters, byValue...), ", "), wait, pointers, source.Body(l.Threadgroup, l.fullGroups()))
+}
+
+// waitForInputs returns statements that wait for the end of the kernels that write the inputs of a kernel, and then set
+// the kernel's addresses. Without the second step the compiler would load constants before the wait.
+func waitForInputs(addresses []string) string {
+	var text strings.Builder
+	text.WriteString("#if __CUDA_ARCH__ >= 900\n  asm volatile(\"griddepcontrol.wait;\" : : : \"memory\");\n")
+	for _, a := range addresses {
+		fmt.Fprintf(&text, "  asm volatile(\"\" : \"+l\"(%s) : : \"memory\");\n", a)
+	}
+	text.WriteString("#endif\n")
+	return text.String()
 }
 
 // compileCUDA compiles a program for the first NVIDIA GPU and returns the cubin or PTX.

@@ -204,3 +204,25 @@ kernel void scale(device const float* x [[buffer(0)]], constant uint& n [[buffer
 	require.Equal(t, inputValues{inputs: 0b110, bits: []uint32{8, math.Float32bits(-1)}}, valuesOf([]*mlxc.Array{x, n, by}))
 	require.NotEqual(t, k.cudaKey(l, []*mlxc.Array{x, n, by}, 0b110), k.cudaKey(l, []*mlxc.Array{x, n, by}, 0b10))
 }
+
+// The program of a launch that starts early waits, and sets its addresses, before it accesses memory.
+func TestProgramsThatStartEarlyWait(t *testing.T) {
+	x := mlxc.Ones(mlxc.Float32, 64)
+	k := kernel(t, "scale.metal", "scale")
+	l := perElement(x, mlxc.TemplateArg{Name: "T", Value: mlxc.Float32})
+	function := func() string {
+		text, err := k.CUDASource(l, x, mlxc.Scalar[float32](3))
+		require.NoError(t, err)
+		return text[strings.LastIndex(text, `extern "C" __global__`):]
+	}
+	require.NotContains(t, function(), "griddepcontrol")
+	l.StartsEarly = true
+	require.Contains(t, function(), `{
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" : : : "memory");
+  asm volatile("" : "+l"(mlxg_buffer_x) : : "memory");
+  asm volatile("" : "+l"(mlxg_buffer_factor) : : "memory");
+  asm volatile("" : "+l"(mlxg_buffer_y) : : "memory");
+#endif
+`)
+}

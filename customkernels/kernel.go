@@ -97,6 +97,11 @@ type Launch struct {
 	// another address, such as a view of an array, is copied at each launch. Kernels in exported graphs read inputs where
 	// they are. Other devices ignore it.
 	AlignedInputs bool
+	// StartsEarly lets the launch start before the end of the launch whose results it reads. The kernel waits for that
+	// end before it accesses memory, so results do not change. This shortens a pair of kernels of which the second is
+	// short. It applies to NVIDIA GPUs of compute capability 9.0 and later with MLX 0.32.4, and to the graphs that
+	// package ops records, if the launches follow each other there. Kernels that read shapes or strides ignore it.
+	StartsEarly bool
 	// Products selects how NVIDIA GPUs multiply float32 matrices. Other devices ignore it.
 	Products FloatProducts
 	// Template holds the function's template arguments, by name. An argument may be omitted if the parameter's default

@@ -465,10 +465,10 @@ void* mlxg_metal_kernel_new(const char* name, const char* inputs, size_t n_input
   if (!table) return (void*){0};
   return table->mlxg_metal_kernel_new(name, inputs, n_inputs, outputs, n_outputs, body, header, contiguous, atomic_outputs, err);
 }
-void* mlxg_cuda_kernel_new(const char* name, const char* inputs, size_t n_inputs, const char* outputs, size_t n_outputs, const char* body, const char* header, const char* exported_header, const char* function, const void* code, size_t code_size, uint32_t values, bool contiguous, bool aligned, int shared_memory, char** err) {
+void* mlxg_cuda_kernel_new(const char* name, const char* inputs, size_t n_inputs, const char* outputs, size_t n_outputs, const char* body, const char* header, const char* exported_header, const char* function, const void* code, size_t code_size, uint32_t values, bool contiguous, bool aligned, bool early, int shared_memory, char** err) {
   const mlxg_table* table = functions(&mlxg_loaded);
   if (!table) return (void*){0};
-  return table->mlxg_cuda_kernel_new(name, inputs, n_inputs, outputs, n_outputs, body, header, exported_header, function, code, code_size, values, contiguous, aligned, shared_memory, err);
+  return table->mlxg_cuda_kernel_new(name, inputs, n_inputs, outputs, n_outputs, body, header, exported_header, function, code, code_size, values, contiguous, aligned, early, shared_memory, err);
 }
 void mlxg_kernel_free(void* kernel) {
   const mlxg_table* table = functions(&mlxg_usable);

@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "6bb73b72b0de8f98"
+#define MLXG_INTERFACE "09d5f8bc15f35993"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {
@@ -102,7 +102,7 @@ typedef struct {
   mlxg_results (*mlxg_primitive_call)(const char* name, void* ctx, void* prepare, void* run, void* release, bool contiguous, const float* init_value, const int* dims, const int* dtypes, size_t n_outputs, const uintptr_t* inputs, size_t n);
   void (*mlxg_release)(void* release, void* ctx);
   void* (*mlxg_metal_kernel_new)(const char* name, const char* inputs, size_t n_inputs, const char* outputs, size_t n_outputs, const char* body, const char* header, bool contiguous, bool atomic_outputs, char** err);
-  void* (*mlxg_cuda_kernel_new)(const char* name, const char* inputs, size_t n_inputs, const char* outputs, size_t n_outputs, const char* body, const char* header, const char* exported_header, const char* function, const void* code, size_t code_size, uint32_t values, bool contiguous, bool aligned, int shared_memory, char** err);
+  void* (*mlxg_cuda_kernel_new)(const char* name, const char* inputs, size_t n_inputs, const char* outputs, size_t n_outputs, const char* body, const char* header, const char* exported_header, const char* function, const void* code, size_t code_size, uint32_t values, bool contiguous, bool aligned, bool early, int shared_memory, char** err);
   void (*mlxg_kernel_free)(void* kernel);
   mlxg_results (*mlxg_kernel_apply)(void* kernel, const uintptr_t* inputs, size_t n, const int* numbers, const char* names);
   char* (*mlxg_export)(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n);

@@ -51,8 +51,14 @@ type CUDAKernelSource struct {
 	// are in [KernelLaunch].
 	Values uint32
 	// Aligned makes launches of Code read copies of views that do not begin at a multiple of 16 bytes in their buffer.
-	// MLX aligns the buffers of more than 8 bytes. Launches of Body read inputs where they are.
+	// MLX aligns the buffers of more than 8 bytes. Launches of Body read inputs where they are. Before MLX 0.32.4 these
+	// kernels run Body.
 	Aligned bool
+	// StartsEarly lets a launch of Code start before the end of the launch whose results it reads, in the graphs that
+	// package ops records. Each thread of Function must execute griddepcontrol.wait before it accesses memory. The
+	// instruction needs compute capability 9.0. A compiler may load constants before it, unless the program sets their
+	// addresses after it.
+	StartsEarly bool
 }
 
 // NewCUDAKernel registers a kernel. It fails if MLX was built without CUDA.
@@ -82,7 +88,7 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	) unsafe.Pointer {
 		return C.mlxg_cuda_kernel_new(name, inputs, C.size_t(len(s.Inputs)), outputs, C.size_t(len(s.Outputs)), body,
 			header, exported, function, unsafe.Pointer(unsafe.SliceData(s.Code)), C.size_t(len(s.Code)),
-			C.uint32_t(s.Values), C.bool(!s.Strided), C.bool(s.Aligned), C.int(s.SharedMemory), err)
+			C.uint32_t(s.Values), C.bool(!s.Strided), C.bool(s.Aligned), C.bool(s.StartsEarly), C.int(s.SharedMemory), err)
 	})
 	if err != nil {
 		return nil, err

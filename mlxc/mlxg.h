@@ -335,8 +335,8 @@ void* mlxg_metal_kernel_new(
     char** err);
 // If code_size is not 0, launches run the function `function` of code, a cubin or PTX. Launches in an exported graph
 // have the text instead, with exported_header in place of header. If aligned, launches of code read copies of inputs
-// that do not begin at a multiple of 16 bytes in their buffers. They pass the inputs in `values`, a bit for each, by
-// value.
+// that do not begin at a multiple of 16 bytes in their buffers. If early, they may start before the end of the
+// kernels that write their inputs. They pass the inputs in `values`, a bit for each, by value.
 void* mlxg_cuda_kernel_new(
     const char* name,
     const char* inputs,
@@ -352,6 +352,7 @@ void* mlxg_cuda_kernel_new(
     uint32_t values,
     bool contiguous,
     bool aligned,
+    bool early,
     int shared_memory,
     char** err);
 void mlxg_kernel_free(void* kernel);

@@ -46,6 +46,7 @@ func launchColumnSum(
 	return on.launch(kernel, customkernels.Launch{
 		Grid:        [3]int{g.threadgroups(width) * g.threads, matrices},
 		Threadgroup: [3]int{g.threads, 1},
+		StartsEarly: true,
 		Template:    template.args(),
 		Outputs:     slices.Repeat([]mlxc.Output{{Shape: []int{matrices / outputs * width}, DType: dtype}}, outputs),
 	}, partial, n[0], n[1])

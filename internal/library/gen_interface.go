@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "6bb73b72b0de8f98"
+const Interface = "09d5f8bc15f35993"

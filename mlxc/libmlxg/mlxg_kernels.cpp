@@ -10,8 +10,7 @@
 #include "mlx/fast.h"
 #include "mlx/mlx.h"
 #include "mlxg_internal.h"
-#include "mlxg_module.h"
-#include "mlxg_primitive.h"
+#include "mlxg_launch.h"
 
 namespace mx = mlx::core;
 
@@ -83,6 +82,7 @@ void* mlxg_cuda_kernel_new(
     uint32_t values,
     bool contiguous,
     bool aligned,
+    bool early,
     int shared_memory,
     char** err) {
   return kernel_or_error(err, [&] {
@@ -95,9 +95,8 @@ void* mlxg_cuda_kernel_new(
     }
     mlxg::restore_signal_stacks();
     std::string text(static_cast<const char*>(code), code_size);
-    return kernel{
-        mlxg::compiled_kernel(function, std::move(text), contiguous, aligned, shared_memory), with(exported_header),
-        values};
+    auto launch = mlxg::launcher_of({function, std::move(text), contiguous, aligned, early, shared_memory});
+    return launch ? kernel{launch, with(exported_header), values} : kernel{with(header), with(exported_header)};
   });
 }
 

@@ -1,9 +1,5 @@
 // Matrix products that write to rows of an existing array, on CUDA devices. MLX's own products always allocate their
 // result, so sums of products and parts of one matrix cost additional passes over memory.
-//
-// CUDA's headers are no part of MLX's packages, so this file declares the functions that it calls.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -17,15 +13,18 @@
 #include <vector>
 
 #include "mlx/compile.h"
-#include "mlx/fast.h"
 #include "mlx/mlx.h"
-#include "mlx/version.h"
+#include "mlxg_cuda.h"
 #include "mlxg_evaluation.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
 
 namespace {
+
+namespace cuda = mlxg::cuda;
+using cuda::api;
+using cuda::check;
 
 // Values of cublasLt.h and cuda.h.
 enum { half_type = 2, float_type = 0, bfloat_type = 14 };
@@ -50,18 +49,8 @@ struct choice {
   int chosen = 0;
 };
 
-using encoder = void;  // mlx::core::cu::CommandEncoder
-
-// functions holds the functions of MLX, cuBLASLt and the driver that a product calls.
-struct functions {
-  encoder* (*encoder_of)(mx::Stream);
-  void* (*device_of)(mx::Device);
-  void (*make_current)(void* device);
-  void (*set_input)(encoder*, const mx::array&);
-  void (*set_output)(encoder*, const mx::array&);
-  void (*add_completed)(encoder*, std::function<void()>);
-  void (*add_graph)(encoder*, void* graph);
-
+// blas holds the functions of cuBLASLt that a product calls.
+struct blas {
   int (*create)(void** handle);
   int (*layout)(void** layout, int type, uint64_t rows, uint64_t columns, int64_t stride);
   int (*layout_free)(void* layout);
@@ -91,69 +80,30 @@ struct functions {
       size_t,
       void* stream);
 
-  int (*stream_create)(void** stream, unsigned flags);
-  int (*capture_begin)(void* stream, int mode);
-  int (*capture_end)(void* stream, void** graph);
-  int (*graph_destroy)(void* graph);
-  int (*allocate)(uint64_t* address, size_t size);
-  int (*upload)(uint64_t address, const void* data, size_t size);
+  bool complete;
 
-  bool complete = true;
-
-  functions() {
-    // The names contain the types of the parameters, so a function that changes is not found.
-    void* mlx = open("libmlx.so");
-    find(encoder_of, mlx, "_ZN3mlx4core2cu19get_command_encoderENS0_6StreamE");
-    find(device_of, mlx, "_ZN3mlx4core2cu6deviceENS0_6DeviceE");
-    find(make_current, mlx, "_ZN3mlx4core2cu6Device12make_currentEv");
-    find(set_input, mlx, "_ZN3mlx4core2cu14CommandEncoder15set_input_arrayERKNS0_5arrayE");
-    find(set_output, mlx, "_ZN3mlx4core2cu14CommandEncoder16set_output_arrayERKNS0_5arrayE");
-    find(add_completed, mlx, "_ZN3mlx4core2cu14CommandEncoder21add_completed_handlerESt8functionIFvvEE");
-    find(add_graph, mlx, "_ZN3mlx4core2cu14CommandEncoder14add_graph_nodeEP10CUgraph_st");
-    void* blas = open("libcublasLt.so.13");
-    if (!blas) {
-      blas = open("libcublasLt.so.12");
+  blas() {
+    void* lt = cuda::library("libcublasLt.so.13");
+    if (!lt) {
+      lt = cuda::library("libcublasLt.so.12");
     }
-    find(create, blas, "cublasLtCreate");
-    find(layout, blas, "cublasLtMatrixLayoutCreate");
-    find(layout_free, blas, "cublasLtMatrixLayoutDestroy");
-    find(description, blas, "cublasLtMatmulDescCreate");
-    find(description_set, blas, "cublasLtMatmulDescSetAttribute");
-    find(description_free, blas, "cublasLtMatmulDescDestroy");
-    find(preference, blas, "cublasLtMatmulPreferenceCreate");
-    find(preference_set, blas, "cublasLtMatmulPreferenceSetAttribute");
-    find(preference_free, blas, "cublasLtMatmulPreferenceDestroy");
-    find(choose, blas, "cublasLtMatmulAlgoGetHeuristic");
-    find(attribute, blas, "cublasLtMatmulAlgoConfigGetAttribute");
-    find(multiply, blas, "cublasLtMatmul");
-    void* driver = open("libcuda.so.1");
-    find(stream_create, driver, "cuStreamCreate");
-    find(capture_begin, driver, "cuStreamBeginCapture_v2");
-    find(capture_end, driver, "cuStreamEndCapture");
-    find(graph_destroy, driver, "cuGraphDestroy");
-    find(allocate, driver, "cuMemAlloc_v2");
-    find(upload, driver, "cuMemcpyHtoD_v2");
-  }
-
- private:
-  static void* open(const char* library) { return dlopen(library, RTLD_LAZY | RTLD_NOLOAD); }
-
-  template <typename F>
-  void find(F& f, void* library, const char* name) {
-    f = library ? reinterpret_cast<F>(dlsym(library, name)) : nullptr;
-    complete = complete && f;
+    complete = cuda::find(create, lt, "cublasLtCreate") && cuda::find(layout, lt, "cublasLtMatrixLayoutCreate") &&
+               cuda::find(layout_free, lt, "cublasLtMatrixLayoutDestroy") &&
+               cuda::find(description, lt, "cublasLtMatmulDescCreate") &&
+               cuda::find(description_set, lt, "cublasLtMatmulDescSetAttribute") &&
+               cuda::find(description_free, lt, "cublasLtMatmulDescDestroy") &&
+               cuda::find(preference, lt, "cublasLtMatmulPreferenceCreate") &&
+               cuda::find(preference_set, lt, "cublasLtMatmulPreferenceSetAttribute") &&
+               cuda::find(preference_free, lt, "cublasLtMatmulPreferenceDestroy") &&
+               cuda::find(choose, lt, "cublasLtMatmulAlgoGetHeuristic") &&
+               cuda::find(attribute, lt, "cublasLtMatmulAlgoConfigGetAttribute") &&
+               cuda::find(multiply, lt, "cublasLtMatmul");
   }
 };
 
-const functions& cuda() {
-  static const auto& all = *new functions;
+const blas& cublas() {
+  static const auto& all = *new blas;
   return all;
-}
-
-void check(int status, const char* function) {
-  if (status != 0) {
-    throw std::runtime_error(std::string(function) + " returned the error " + std::to_string(status));
-  }
 }
 
 // owned is an object of cuBLASLt that is destroyed with its scope.
@@ -181,81 +131,53 @@ std::mutex& sessions_lock() {
 }
 
 session& session_of(mx::Device d) {
-  cuda().make_current(cuda().device_of(d));
+  api().make_current(api().device_of(d));
   static auto& all = *new std::vector<session>;
   if (all.size() <= static_cast<size_t>(d.index)) {
     all.resize(d.index + 1);
   }
   auto& s = all[d.index];
   if (!s.handle) {
-    check(cuda().create(&s.handle), "cublasLtCreate");
-    check(cuda().stream_create(&s.stream, stream_non_blocking), "cuStreamCreate");
+    check(cublas().create(&s.handle), "cublasLtCreate");
+    check(api().stream_create(&s.stream, stream_non_blocking), "cuStreamCreate");
     const float numbers[] = {0, 1};
-    check(cuda().allocate(&s.zero_and_one, sizeof numbers), "cuMemAlloc");
-    check(cuda().upload(s.zero_and_one, numbers, sizeof numbers), "cuMemcpyHtoD");
+    check(api().allocate(&s.zero_and_one, sizeof numbers), "cuMemAlloc");
+    check(api().upload(s.zero_and_one, numbers, sizeof numbers), "cuMemcpyHtoD");
   }
   return s;
-}
-
-// address returns the device memory of an array. MLX's buffers on CUDA devices begin with this pointer.
-char* address(const mx::array& a) {
-  return *static_cast<char* const*>(a.buffer().ptr()) + a.offset();
 }
 
 int type_of(mx::Dtype d) {
   return d == mx::float16 ? half_type : d == mx::bfloat16 ? bfloat_type : float_type;
 }
 
-// on_cuda is a primitive that runs on CUDA streams only.
-class on_cuda : public mlxg::opaque {
- public:
-  using opaque::opaque;
-
-  void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
-    throw std::runtime_error("[" + name_ + "] runs on a CUDA stream only");
-  }
-};
-
-// allocation returns a node of a kernel that does nothing. It allocates the memory of its output.
-std::shared_ptr<mx::Primitive> allocation(mx::Stream s) {
-  // Any GPU that MLX supports runs PTX for compute capability 7.5.
-  constexpr const char* empty_kernel = R"(.version 6.4
-.target sm_75
-.address_size 64
-.visible .entry mlxg_undefined(.param .u64 output) { ret; }
-)";
-  return mx::fast::precompiled_cuda_kernel(
-             "mlxg_undefined", empty_kernel, {}, {{1}}, {mx::uint8}, {}, {1, 1, 1}, {1, 1, 1}, 0, std::nullopt, false,
-             s)[0]
-      .primitive_ptr();
+// allocated returns an array with memory on the device.
+mx::array allocated(mx::Shape shape, mx::Dtype dtype, mx::Stream s) {
+  mx::array memory(std::move(shape), dtype, std::make_shared<cuda::on_cuda>(s, "Memory"), {});
+  cuda::allocate(memory);
+  memory.detach();
+  return memory;
 }
 
 // product computes the elements of a matrix from `begin` on: factor·a·b, plus the elements before if it accumulates.
 // Its inputs are a, a matrix with the rows of b, if in_place the array in whose memory the result is, if scaled the
 // factor, and arrays whose nodes must run earlier.
-class product : public on_cuda {
+class product : public cuda::on_cuda {
  public:
-  product(mx::Stream s, const mlxg_product& p)
-      : on_cuda(s, "ProductInto"), p_(p), allocation_(s.device == mx::Device::gpu ? allocation(s) : nullptr) {}
+  product(mx::Stream s, const mlxg_product& p) : cuda::on_cuda(s, "ProductInto"), p_(p) {}
 
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     std::lock_guard lock(sessions_lock());
     auto& s = session_of(stream().device);
-    auto e = cuda().encoder_of(stream());
+    auto e = api().encoder_of(stream());
     auto& out = outputs[0];
-    auto memory = p_.in_place ? inputs[2] : allocated({p_.memory_rows, p_.memory_columns}, out.dtype());
+    auto memory = p_.in_place ? inputs[2] : allocated({p_.memory_rows, p_.memory_columns}, out.dtype(), stream());
     const bool is_vector = out.shape(0) == 1 || out.shape(1) == 1;
     out.copy_shared_buffer(memory, mx::Strides(out.strides()), {true, true, is_vector}, out.size());
-    multiply(s, e, contiguous(inputs[0], e), contiguous(rows_of(inputs[1]), e), out, inputs);
+    multiply(s, e, in_rows(inputs[0]), in_rows(rows_of(inputs[1])), out, inputs);
   }
 
  private:
-  mx::array allocated(mx::Shape shape, mx::Dtype dtype) const {
-    std::vector<mx::array> memory{mx::array(std::move(shape), dtype, nullptr, {})};
-    allocation_->eval_gpu({}, memory);
-    return memory[0];
-  }
-
   // rows_of returns a view of the rows of the second input.
   mx::array rows_of(const mx::array& all) const {
     mx::array rows({p_.b_end - p_.b_first, all.shape(1)}, all.dtype(), nullptr, {});
@@ -266,36 +188,28 @@ class product : public on_cuda {
     return rows;
   }
 
-  // contiguous returns a copy of a view in row-major order, which lives until the device has run the product.
-  mx::array contiguous(const mx::array& a, encoder* e) {
-    if (a.flags().row_contiguous) {
-      return a;
-    }
-    std::vector<mx::array> copy{mx::contiguous(a, false, stream())};
-    copy[0].primitive().eval_gpu({a}, copy);
-    cuda().add_completed(e, [data = copy[0].data_shared_ptr()] {});
-    return copy[0];
-  }
+  // in_rows returns a matrix in row-major order.
+  mx::array in_rows(const mx::array& a) { return a.flags().row_contiguous ? a : cuda::copy_of(a, stream()); }
 
   // multiply adds the product of a and b to the graph of e. cuBLASLt's matrices are column-major, so it computes the
   // transpose: bᵀ·aᵀ.
   void multiply(
       session& s,
-      encoder* e,
+      cuda::encoder* e,
       const mx::array& a,
       const mx::array& b,
       const mx::array& into,
       const std::vector<mx::array>& inputs) {
     uint64_t rows = a.shape(p_.a_transposed), columns = b.shape(!p_.b_transposed);
-    char* d = address(into) + p_.begin * into.itemsize();
+    char* d = cuda::address(into) + p_.begin * into.itemsize();
     int compute = a.dtype() == mx::float32 && p_.tf32 ? compute_tf32 : compute_float;
-    owned da(cuda().layout_free), db(cuda().layout_free), dd(cuda().layout_free), of(cuda().description_free);
-    check(cuda().layout(&db.p, type_of(b.dtype()), b.shape(1), b.shape(0), b.shape(1)), "cublasLtMatrixLayoutCreate");
-    check(cuda().layout(&da.p, type_of(a.dtype()), a.shape(1), a.shape(0), a.shape(1)), "cublasLtMatrixLayoutCreate");
-    check(cuda().layout(&dd.p, type_of(into.dtype()), columns, rows, columns), "cublasLtMatrixLayoutCreate");
-    check(cuda().description(&of.p, compute, float_type), "cublasLtMatmulDescCreate");
+    owned da(cublas().layout_free), db(cublas().layout_free), dd(cublas().layout_free), of(cublas().description_free);
+    check(cublas().layout(&db.p, type_of(b.dtype()), b.shape(1), b.shape(0), b.shape(1)), "cublasLtMatrixLayoutCreate");
+    check(cublas().layout(&da.p, type_of(a.dtype()), a.shape(1), a.shape(0), a.shape(1)), "cublasLtMatrixLayoutCreate");
+    check(cublas().layout(&dd.p, type_of(into.dtype()), columns, rows, columns), "cublasLtMatrixLayoutCreate");
+    check(cublas().description(&of.p, compute, float_type), "cublasLtMatmulDescCreate");
     auto set = [&](int what, int32_t value) {
-      check(cuda().description_set(of.p, what, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
+      check(cublas().description_set(of.p, what, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
     };
     set(transpose_a, p_.b_transposed);
     set(transpose_b, p_.a_transposed);
@@ -305,22 +219,23 @@ class product : public on_cuda {
     const uint64_t flags = p_.a_transposed | p_.b_transposed << 1 | p_.scaled << 2 | p_.tf32 << 3;
     auto& algorithm = s.choices[{
         flags, static_cast<uint64_t>(type_of(a.dtype())), static_cast<uint64_t>(type_of(into.dtype())), rows, columns,
-        static_cast<uint64_t>(a.shape(!p_.a_transposed)), alignment(address(a)), alignment(address(b)), alignment(d)}];
+        static_cast<uint64_t>(a.shape(!p_.a_transposed)), alignment(cuda::address(a)), alignment(cuda::address(b)),
+        alignment(d)}];
     if (!algorithm.chosen) {
-      owned wish(cuda().preference_free);
-      check(cuda().preference(&wish.p), "cublasLtMatmulPreferenceCreate");
+      owned wish(cublas().preference_free);
+      check(cublas().preference(&wish.p), "cublasLtMatmulPreferenceCreate");
       auto prefer = [&](int what, auto value) {
-        check(cuda().preference_set(wish.p, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
+        check(cublas().preference_set(wish.p, what, &value, sizeof value), "cublasLtMatmulPreferenceSetAttribute");
       };
       prefer(max_workspace, most_workspace);
-      prefer(min_alignment_a, alignment(address(b)));
-      prefer(min_alignment_b, alignment(address(a)));
+      prefer(min_alignment_a, alignment(cuda::address(b)));
+      prefer(min_alignment_b, alignment(cuda::address(a)));
       prefer(min_alignment_c, alignment(d));
       prefer(min_alignment_d, alignment(d));
       std::vector<heuristic> found(16);
       int n = 0;
       check(
-          cuda().choose(s.handle, of.p, db.p, da.p, dd.p, dd.p, wish.p, found.size(), found.data(), &n),
+          cublas().choose(s.handle, of.p, db.p, da.p, dd.p, dd.p, wish.p, found.size(), found.data(), &n),
           "cublasLtMatmulAlgoGetHeuristic");
       found.resize(n);
       if (n > 0) {
@@ -332,36 +247,36 @@ class product : public on_cuda {
     const float one = 1, previous = p_.accumulate;
     const void *alpha = &one, *beta = &previous;
     if (p_.scaled) {
-      alpha = address(inputs[2 + p_.in_place]);
+      alpha = cuda::address(inputs[2 + p_.in_place]);
       beta = reinterpret_cast<const float*>(s.zero_and_one) + p_.accumulate;
     }
     char* workspace = nullptr;
     if (auto size = algorithm.best.workspace) {
-      auto memory =
-          allocated({std::max(static_cast<int>(size), 256)}, mx::uint8);  // MLX keeps small arrays on the host
-      cuda().add_completed(e, [data = memory.data_shared_ptr()] {});
-      workspace = address(memory);
+      const int bytes = std::max(static_cast<int>(size), 256);  // MLX keeps small arrays on the host
+      auto memory = allocated({bytes}, mx::uint8, stream());
+      api().add_completed(e, [data = memory.data_shared_ptr()] {});
+      workspace = cuda::address(memory);
     }
     // MLX runs nodes of a graph side by side unless one reads an output of the other. The operands are registered as
     // outputs, so that the product runs after all earlier uses of their memory and before all later ones.
     for (auto operand : {&a, &b, &into}) {
-      cuda().set_input(e, *operand);
-      cuda().set_output(e, *operand);
+      api().set_input(e, *operand);
+      api().set_output(e, *operand);
     }
     for (size_t i = 2; i < inputs.size(); i++) {
-      cuda().set_input(e, inputs[i]);
+      api().set_input(e, inputs[i]);
     }
     void* graph = nullptr;
-    check(cuda().capture_begin(s.stream, capture_thread_local), "cuStreamBeginCapture");
-    const int status = cuda().multiply(
-        s.handle, of.p, alpha, address(b), db.p, address(a), da.p, beta, d, dd.p, d, dd.p, algorithm.best.algorithm,
-        workspace, algorithm.best.workspace, s.stream);
-    const int ended = cuda().capture_end(s.stream, &graph);
+    check(api().capture_begin(s.stream, capture_thread_local), "cuStreamBeginCapture");
+    const int status = cublas().multiply(
+        s.handle, of.p, alpha, cuda::address(b), db.p, cuda::address(a), da.p, beta, d, dd.p, d, dd.p,
+        algorithm.best.algorithm, workspace, algorithm.best.workspace, s.stream);
+    const int ended = api().capture_end(s.stream, &graph);
     if (status == 0 && ended == 0) {
-      cuda().add_graph(e, graph);
+      api().add_graph(e, graph);
     }
     if (graph) {
-      cuda().graph_destroy(graph);
+      api().graph_destroy(graph);
     }
     check(status, "cublasLtMatmul");
     check(ended, "cuStreamEndCapture");
@@ -377,7 +292,8 @@ class product : public on_cuda {
       uint32_t value = 0;
       size_t written = 0;
       check(
-          cuda().attribute(h.algorithm, what, &value, sizeof value, &written), "cublasLtMatmulAlgoConfigGetAttribute");
+          cublas().attribute(h.algorithm, what, &value, sizeof value, &written),
+          "cublasLtMatmulAlgoConfigGetAttribute");
       return value;
     };
     for (uint32_t tile : {tile_176x128, tile_168x128, tile_128x160}) {
@@ -398,7 +314,6 @@ class product : public on_cuda {
   static constexpr uint64_t most_workspace = 4 << 20;
 
   mlxg_product p_;
-  std::shared_ptr<mx::Primitive> allocation_;  // null without a CUDA device
 };
 
 // reuse has two outputs: the elements of its first input, and memory for a node that overwrites them while it reads
@@ -411,40 +326,37 @@ class reuse : public mlxg::opaque {
   static inline std::atomic<uint64_t> copies = 0;
 
   // memory is the shape of new memory.
-  reuse(mx::Stream s, mx::Shape memory)
-      : opaque(s, "Reuse"),
-        memory_(std::move(memory)),
-        allocation_(s.device == mx::Device::gpu ? allocation(s) : nullptr) {}
+  reuse(mx::Stream s, mx::Shape memory) : opaque(s, "Reuse"), memory_(std::move(memory)) {}
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    evaluate(inputs[0], outputs, [](std::vector<mx::array>& memory) {
-      memory[0].set_data(mx::allocator::malloc(memory[0].nbytes()));
+    evaluate(inputs[0], outputs, [&] {
+      mx::array memory(memory_, inputs[0].dtype(), nullptr, {});
+      memory.set_data(mx::allocator::malloc(memory.nbytes()));
+      return memory;
     });
   }
   void eval_gpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
-    evaluate(inputs[0], outputs, [&](std::vector<mx::array>& memory) { allocation_->eval_gpu({}, memory); });
+    evaluate(inputs[0], outputs, [&] { return allocated(memory_, inputs[0].dtype(), stream()); });
   }
 
  private:
   template <typename F>
-  void evaluate(const mx::array& in, std::vector<mx::array>& outputs, F allocate) {
+  void evaluate(const mx::array& in, std::vector<mx::array>& outputs, F new_memory) {
     outputs[0].copy_shared_buffer(in);
     if (mlxg::references(in) == outputs.size()) {  // each output of a node refers to the inputs
       outputs[1].copy_shared_buffer(in);
       return;
     }
     copies++;
-    std::vector<mx::array> memory{mx::array(memory_, in.dtype(), nullptr, {})};
-    allocate(memory);
+    auto memory = new_memory();
     // The new memory holds a reference to the input: while a kernel of this stream may still read the elements, a node
     // of another stream must not overwrite them.
-    auto flags = memory[0].flags();
+    auto flags = memory.flags();
     flags.col_contiguous = false;  // the output may have another shape
-    mlxg::set_foreign(outputs[1], memory[0].buffer(), 0, flags, [in, memory](mx::allocator::Buffer) {});
+    mlxg::set_foreign(outputs[1], memory.buffer(), 0, flags, [in, memory](mx::allocator::Buffer) {});
   }
 
   mx::Shape memory_;
-  std::shared_ptr<mx::Primitive> allocation_;  // null on a CPU
 };
 
 }  // namespace
@@ -452,8 +364,7 @@ class reuse : public mlxg::opaque {
 extern "C" {
 
 bool mlxg_products_available(void) {
-  // address is verified for these versions.
-  return MLX_VERSION_NUMERIC >= 32004 && MLX_VERSION_NUMERIC < 33000 && !mlxg::exporting() && cuda().complete;
+  return !mlxg::exporting() && api().complete && cublas().complete;
 }
 
 mlxg_results mlxg_reuse(const uintptr_t* inputs, size_t n, int rows, int columns) {

@@ -18,6 +18,7 @@
 #include "mlx/primitives.h"
 #include "mlxg_bound.h"
 #include "mlxg_evaluation.h"
+#include "mlxg_launch.h"
 #include "mlxg_primitive.h"
 #include "mlxg_transforms.h"
 
@@ -104,6 +105,7 @@ class recorder {
     for (auto& o : outputs) {
       graph_.outputs.push_back(numbers_.at(o.id()));
     }
+    pair_launches(arguments.size());
     bind_constants(arguments.size());
   }
 
@@ -193,6 +195,38 @@ class recorder {
     }
     constants.insert(constants.end(), keepers.begin(), keepers.end());
     renumber(n, last, count, std::move(constants));
+  }
+
+  // pair_launches joins each launch to the next node if this is a launch that reads its results and may start before
+  // its end. n is the number of arguments. The numbers of arrays do not change.
+  void pair_launches(size_t n) {
+    auto& nodes = graph_.nodes;
+    auto first_output = n + graph_.constants.size();
+    for (size_t i = 0; i + 1 < nodes.size(); i++) {
+      auto &a = nodes[i], &b = nodes[i + 1];
+      const size_t outputs = a.shapes.size();
+      auto inputs = a.inputs;
+      std::vector<size_t> places;
+      bool depends = false;
+      for (auto number : b.inputs) {
+        if (number >= first_output && number < first_output + outputs) {
+          places.push_back(number - first_output);
+          depends = true;
+        } else {
+          places.push_back(outputs + inputs.size());
+          inputs.push_back(number);
+        }
+      }
+      first_output += outputs;
+      if (auto pair = depends ? mlxg::pair_of(a.primitive, b.primitive, a.inputs.size(), outputs, places) : nullptr) {
+        first_output += b.shapes.size();
+        a.primitive = std::move(pair);
+        a.inputs = std::move(inputs);
+        a.shapes.insert(a.shapes.end(), b.shapes.begin(), b.shapes.end());
+        a.dtypes.insert(a.dtypes.end(), b.dtypes.begin(), b.dtypes.end());
+        nodes.erase(nodes.begin() + i + 1);
+      }
+    }
   }
 
   // renumber keeps the constants that are inputs or outputs. Their numbers are those from n to last, and from count on.
