@@ -161,14 +161,14 @@ func accumulatingRowGeometry(on target, dtype mlxc.DType, rows, width int) rowGe
 	return g
 }
 
-// prefetchByCopies prefetches rows to threadgroup memory. It takes up to 84 KB of a multiprocessor, more than some GPUs
+// prefetchByCopies prefetches rows to threadgroup memory. It takes up to 106 KB of a multiprocessor, more than some GPUs
 // other than Hopper have.
 func (g *rowGeometry) prefetchByCopies(dtype mlxc.DType) {
 	g.copyThreads = g.threads
 	copies := 2 * 2 * g.threads * g.vecsPerThread * g.vec * dtype.Size() // RowCopies
 	sums := 0
 	if g.rowsPerGroup > 1 {
-		sums = g.rowsPerGroup * ceilDiv(g.vecsPerThread, 2) * (g.vec + 1) * 32 * mlxc.Float32.Size() // GroupSums
+		sums = g.rowsPerGroup * g.vecsPerThread * (g.vec + 1) * 32 * mlxc.Float32.Size() // GroupSums
 	}
 	g.memory = copies + sums + 3<<10 // two reductions and an unused GroupSums, each 1 KiB
 }

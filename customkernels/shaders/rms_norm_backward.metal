@@ -209,7 +209,7 @@ template <
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint simdgroups [[simdgroups_per_threadgroup]]) {
   threadgroup float2 scratch[2][32];
-  threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD>::SIZE];
+  threadgroup float group_sums[GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD, COPY_THREADS>::SIZE];
   typedef RowCopies<T, VEC, VECS_PER_THREAD, COPY_THREADS> Copies;
   threadgroup typename Copies::Words copies[Copies::SIZE];
   // Without copies, SIZE is 1 and no thread uses the memory.

@@ -91,11 +91,12 @@ inline RowThreads row_threads(
   return {group * ROWS_PER_GROUP + simdgroup, groups * ROWS_PER_GROUP, lane, 32, lane, 0, 1};
 }
 
-// The threadgroup memory in which the simdgroups of a threadgroup exchange the sums of VECS vectors per thread, half of
-// all. Neighboring lanes, and neighboring columns, are in different memory banks.
-template <int ROWS_PER_GROUP, int VEC, int VECS_PER_THREAD>
+// The threadgroup memory in which the simdgroups of a threadgroup exchange the sums of VECS vectors per thread at a
+// time: of all with copies, since the devices that copy have more memory, and else of half of them. Neighboring lanes,
+// and neighboring columns, are in different memory banks.
+template <int ROWS_PER_GROUP, int VEC, int VECS_PER_THREAD, int COPY_THREADS>
 struct GroupSums {
-  static constexpr constant int VECS = (VECS_PER_THREAD + 1) / 2;
+  static constexpr constant int VECS = COPY_THREADS > 0 ? VECS_PER_THREAD : (VECS_PER_THREAD + 1) / 2;
   static constexpr constant uint STRIDE = VEC > 1 ? 32 + 32 / VEC : 32;
   static constexpr constant int SIZE = ROWS_PER_GROUP > 1 ? ROWS_PER_GROUP * VECS * VEC * STRIDE : 1;
 
@@ -301,11 +302,11 @@ struct RowStream {
   }
 
   // Stores the sums of a threadgroup's rows in `row`. Simdgroups with rows of their own exchange their sums through
-  // scratch, which has GroupSums::SIZE elements, one half of the columns after the other.
+  // scratch, which has GroupSums::SIZE elements.
   template <int ROWS_PER_GROUP>
   void store_group_sums(
       device float* row, thread float (*sums)[VEC], threadgroup float* scratch, uint lane, uint simdgroup) const {
-    typedef GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD> Sums;
+    typedef GroupSums<ROWS_PER_GROUP, VEC, VECS_PER_THREAD, COPY_THREADS> Sums;
     for (int v = 0; ROWS_PER_GROUP == 1 && contains(v); v++) {
       store(row, v, sums[v]);
     }
