@@ -98,9 +98,9 @@ type Launch struct {
 	// they are. Other devices ignore it.
 	AlignedInputs bool
 	// StartsEarly lets the launch start before the end of the launch whose results it reads. The kernel waits for that
-	// end before it accesses memory, so results do not change. This shortens a pair of kernels of which the second is
-	// short. It applies to NVIDIA GPUs of compute capability 9.0 and later with MLX 0.32.4, and to the graphs that
-	// package ops records, if the launches follow each other there. Kernels that read shapes or strides ignore it.
+	// end before it accesses memory, so results do not change. This saves time if the kernel is short. It applies to
+	// NVIDIA GPUs of compute capability 9.0 and later with MLX 0.32.4, in the graphs that package ops records, if no
+	// other operation is between the two launches. Kernels that read shapes or strides ignore it.
 	StartsEarly bool
 	// Products selects how NVIDIA GPUs multiply float32 matrices. Other devices ignore it.
 	Products FloatProducts

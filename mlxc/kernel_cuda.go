@@ -56,8 +56,8 @@ type CUDAKernelSource struct {
 	Aligned bool
 	// StartsEarly lets a launch of Code start before the end of the launch whose results it reads, in the graphs that
 	// package ops records. Each thread of Function must execute griddepcontrol.wait before it accesses memory. The
-	// instruction needs compute capability 9.0. A compiler may load constants before it, unless the program sets their
-	// addresses after it.
+	// instruction needs compute capability 9.0. A compiler may move loads of constants before it, unless the program
+	// defines their addresses after it.
 	StartsEarly bool
 }
 

@@ -44,7 +44,8 @@ wait:
 `
 )
 
-// launchCopy copies 32 numbers after the statements of PTX. Before, the result has the value init, or is undefined.
+// launchCopy copies 32 numbers after the statements of PTX. Until then, the result has the value init, or
+// is undefined if init is nil.
 func launchCopy(t *testing.T, x *mlxc.Array, init *float32, startsEarly bool, before string) *mlxc.Array {
 	k, err := mlxc.NewCUDAKernel(mlxc.CUDAKernelSource{
 		Name: "copy", Inputs: []string{"in"}, Outputs: []string{"out"}, Body: "out[threadIdx.x] = in[threadIdx.x];",
@@ -72,8 +73,8 @@ func requireEarlyStarts(t *testing.T) {
 	}
 }
 
-// In a recorded graph, a kernel with StartsEarly runs beside the kernel whose results it reads until it waits. One that
-// does not wait reads the values from before.
+// In a recorded graph, a kernel with StartsEarly starts while the kernel runs whose results it reads. Without a wait it
+// reads the values from before. Other work on the GPU may delay it, so one of many runs suffices.
 func TestKernelsThatStartEarly(t *testing.T) {
 	requireEarlyStarts(t)
 	x := mlxc.Arange(mlxc.Float32, 1, 33, 1)
@@ -93,11 +94,16 @@ func TestKernelsThatStartEarly(t *testing.T) {
 			return arrays{first, launchCopy(t, first, nil, c.startsEarly, c.before)}
 		}
 		id := recipe.ID([2]string{t.Name(), name})
+		seen := map[string]bool{}
 		for range 20 {
 			out := recipe.Use[*mlxc.Array]()(id, arrays{x}, 2, both, nil)
 			third := out[0].AddScalar(0)
-			require.Equal(t, c.want, mlxtest.Floats(t, out[1]), name)
+			seen[fmt.Sprint(mlxtest.Floats(t, out[1]))] = true
 			require.Equal(t, copied, mlxtest.Floats(t, third), "a third kernel reads the results of the first")
+		}
+		require.Contains(t, seen, fmt.Sprint(c.want), name)
+		if c.before != "" || !c.startsEarly {
+			require.Len(t, seen, 1, name)
 		}
 		require.Equal(t, copied, mlxtest.Floats(t, both(arrays{x})[1]), "%s, outside a recorded graph", name)
 	}

@@ -161,8 +161,8 @@ func accumulatingRowGeometry(on target, dtype mlxc.DType, rows, width int) rowGe
 	return g
 }
 
-// prefetchByCopies prefetches rows to threadgroup memory. It takes up to 106 KB of a multiprocessor, more than some GPUs
-// other than Hopper have.
+// prefetchByCopies prefetches rows to threadgroup memory. It takes up to 106 KB of a multiprocessor. Some GPUs other than
+// Hopper have less.
 func (g *rowGeometry) prefetchByCopies(dtype mlxc.DType) {
 	g.copyThreads = g.threads
 	copies := 2 * 2 * g.threads * g.vecsPerThread * g.vec * dtype.Size() // RowCopies

@@ -92,8 +92,8 @@ inline RowThreads row_threads(
 }
 
 // The threadgroup memory in which the simdgroups of a threadgroup exchange the sums of VECS vectors per thread at a
-// time: of all with copies, since the devices that copy have more memory, and else of half of them. Neighboring lanes,
-// and neighboring columns, are in different memory banks.
+// time. With copies these are all vectors of a thread, because GPUs with copies have more memory. Otherwise they are
+// half of them. Neighboring lanes, and neighboring columns, are in different memory banks.
 template <int ROWS_PER_GROUP, int VEC, int VECS_PER_THREAD, int COPY_THREADS>
 struct GroupSums {
   static constexpr constant int VECS = COPY_THREADS > 0 ? VECS_PER_THREAD : (VECS_PER_THREAD + 1) / 2;

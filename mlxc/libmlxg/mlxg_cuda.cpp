@@ -25,9 +25,8 @@ functions* find_functions() {
     return find(function, mlx, ("_ZN3mlx4core2cu14CommandEncoder" + name).c_str());
   };
   f.complete =
-      // allocate and address are verified for these versions.
-      MLX_VERSION_NUMERIC >= 32004 && MLX_VERSION_NUMERIC < 33000 &&
-      find(f.encoder_of, mlx, "_ZN3mlx4core2cu19get_command_encoderENS0_6StreamE") &&
+      // graph_of, allocate, address and the members of a graph_node are verified for this version.
+      MLX_VERSION_NUMERIC == 32004 && find(f.encoder_of, mlx, "_ZN3mlx4core2cu19get_command_encoderENS0_6StreamE") &&
       find(f.device_of, mlx, "_ZN3mlx4core2cu6deviceENS0_6DeviceE") &&
       find(f.make_current, mlx, "_ZN3mlx4core2cu6Device12make_currentEv") &&
       member(f.set_input, "15set_input_arrayERKNS0_5arrayE") &&
@@ -63,12 +62,13 @@ void* mlxg::cuda::graph_of(encoder* e) {
     const char* value = std::getenv("MLX_USE_CUDA_GRAPHS");
     return !value || std::atoi(value);
   }();
-  // In this version, the members of an encoder begin with its device, its stream and its graph.
-  return has_graphs && MLX_VERSION_NUMERIC == 32004 ? static_cast<void**>(e)[2] : nullptr;
+  // The members of an encoder begin with its device, its stream and its graph.
+  return has_graphs ? static_cast<void**>(e)[2] : nullptr;
 }
 
-// MLX does not export its allocator of device memory. Its elementwise operations allocate their output for the elements
-// in the memory of their operand, and launch nothing if the operand's shape has no elements.
+// MLX does not export its allocator of device memory. An elementwise operation allocates as many elements as its
+// operand has in memory, and launches no kernel if the operand's shape has no elements. This operand has no elements in
+// its shape, and those of the output in memory.
 void mlxg::cuda::allocate(mx::array& output) {
   static auto& node = *new mx::array(mx::square(mx::array(0.0f), output.primitive().stream()));
   auto& shape = output.shape();

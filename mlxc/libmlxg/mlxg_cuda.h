@@ -32,7 +32,7 @@ struct kernel_node {
   void* unused[3] = {};
 };
 
-// A graph_node is mlx::core::cu::CommandEncoder::GraphNode. MLX reuses an instantiated graph for graphs whose nodes
+// A graph_node is mlx::core::cu::CommandEncoder::GraphNode. MLX uses an instantiated graph again for graphs whose nodes
 // have the same types and edges.
 struct graph_node {
   void* node;
@@ -44,18 +44,19 @@ struct graph_edge {
   unsigned char from_port, to_port, type, reserved[5];
 };
 
-// functions holds the functions. set_input and set_output apply to the next node that is added: it depends on the last
-// writers of these arrays, and is the last writer of the outputs.
+// set_input and set_output apply to the next node that is added. The node depends on the last writer of each of these
+// arrays, and becomes the last writer of the outputs.
 struct functions {
   encoder* (*encoder_of)(mx::Stream);
   void* (*device_of)(mx::Device);
   void (*make_current)(void* device);
   void (*set_input)(encoder*, const mx::array&);
   void (*set_output)(encoder*, const mx::array&);
-  void (*add_completed)(encoder*, std::function<void()>);  // for the time when the recorded work has run
+  // The function is called after the device has run the recorded work.
+  void (*add_completed)(encoder*, std::function<void()>);
   void (*add_graph)(encoder*, void* graph);
   void (*add_kernel)(encoder*, void* function, dim3 grid, dim3 block, dim3 cluster, unsigned memory, void** arguments);
-  void (*add_node)(encoder*, graph_node);  // which is in the graph already
+  void (*add_node)(encoder*, graph_node);  // the node must be in the graph
 
   int (*stream_create)(void** stream, unsigned flags);
   int (*capture_begin)(void* stream, int mode);
@@ -69,8 +70,8 @@ struct functions {
   int (*function_of)(void** function, void* module, const char* name);
   int (*set_attribute)(void* function, int attribute, int value);
 
-  // Whether the process has all functions except edges_create, which needs a driver for CUDA 12.3 or later, and a
-  // version of MLX whose data is as this library expects it.
+  // Whether the version of MLX is known and all functions except edges_create were found. edges_create needs a driver
+  // for CUDA 12.3 or later.
   bool complete;
 };
 
@@ -92,18 +93,17 @@ bool find(F& f, void* library, const char* name) {
 // check throws an error if a function of CUDA has failed.
 void check(int status, const char* function);
 
-// graph_of returns the graph to which an encoder adds nodes, or null if MLX launches kernels without graphs or is not
-// of the version whose encoders are known.
+// graph_of returns the graph to which an encoder adds nodes, or null if MLX launches kernels without graphs.
 void* graph_of(encoder* e);
 
-// allocate gives an output memory on the device of its node's stream. The output is in row-major order.
+// allocate allocates device memory for an output in row-major order, on the device of its stream.
 void allocate(mx::array& output);
 
 // address returns the device memory of an array.
 char* address(const mx::array& a);
 
-// copy_of returns a copy of a view in row-major order, in a buffer of its own. It lives until the device has run the
-// nodes that the stream's encoder has at its next commit.
+// copy_of returns a copy of a view in row-major order, in a buffer of its own. The stream holds the copy until the
+// device has run the encoder's current graph.
 mx::array copy_of(const mx::array& a, mx::Stream s);
 
 // on_cuda is a primitive that runs on CUDA streams only.

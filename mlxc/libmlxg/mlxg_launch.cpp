@@ -116,8 +116,8 @@ class launch : public cuda::on_cuda {
     add(e, prepare(e, inputs.size(), [&](size_t i) { return std::pair(&inputs[i], true); }, outputs, arguments));
   }
 
-  // prepare allocates the outputs and returns the node for n inputs, whose arguments it stores in `arguments`. input
-  // returns an array, and whether the node depends on the array's last writer in MLX's graph.
+  // prepare allocates the outputs and returns the kernel's node for n inputs. It stores the node's arguments in
+  // `arguments`. input(i) returns an array, and whether the node depends on the array's last writer in MLX's graph.
   cuda::kernel_node prepare(
       cuda::encoder* e, size_t n, auto input, std::span<mx::array> outputs, std::vector<void*>& arguments) {
     auto& kernel = module_.kernel;
@@ -204,15 +204,16 @@ class launch_pair : public cuda::on_cuda {
       } else {
         // MLX keeps the inputs of a node until the device has run it, so that no other node takes their memory.
         cuda::api().add_completed(e, [data = outputs[p].data_shared_ptr()] {});
-        return std::pair(&std::as_const(outputs)[p], false);
+        return std::pair(&std::as_const(outputs)[p], !graph);
       }
     };
     // The type is part of the key of MLX's instantiated graphs, and no node of MLX has it.
     auto second = add(
         e, graph, "P", second_->prepare(e, places_.size(), more_input, out.subspan(first_outputs_), more_arguments));
     if (graph) {
-      // The second kernel starts when all threads of the first one have ended, and waits until their results are
-      // visible. MLX must not add its own edge, because the driver refuses a second one between two nodes.
+      // The second kernel starts when every threadgroup of the first one has ended or has executed
+      // griddepcontrol.launch_dependents. Its griddepcontrol.wait blocks until the results of the first are visible.
+      // MLX must not add its own edge, because the driver refuses a second one between two nodes.
       const cuda::graph_edge programmatic{1, 0, 1, {}};
       cuda::check(cuda::api().edges_create(graph, &first, &second, &programmatic, 1), "cuGraphAddDependencies");
     }

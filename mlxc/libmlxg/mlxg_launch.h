@@ -26,7 +26,7 @@ struct compiled_kernel {
 };
 
 // launcher_of returns a function that adds launches to a graph. They pass their template arguments, which must be of
-// type int, after the outputs. Before MLX 0.32.4 it returns null for an aligned kernel.
+// type int, after the outputs. It returns null for an aligned kernel unless cuda::api() is complete.
 mlx::core::fast::CustomKernelFunction launcher_of(const compiled_kernel& k);
 
 // pair_of returns a node that runs two launches, of which the second may start before the end of the first, or null if

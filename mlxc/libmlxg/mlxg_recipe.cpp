@@ -51,7 +51,7 @@ struct graph {
   arrays constants;  // do not depend on the arguments, and have been computed
   std::vector<node> nodes;
   std::vector<size_t> outputs;
-  size_t launches = 0;  // number of the nodes that launch a kernel
+  size_t launches = 0;  // of the nodes
 
   // call adds the nodes for other arguments. The nodes share the primitives, as do the calls of a compiled function.
   arrays call(const arrays& arguments) const {
@@ -197,8 +197,8 @@ class recorder {
     renumber(n, last, count, std::move(constants));
   }
 
-  // pair_launches joins each launch to the next node if this is a launch that reads its results and may start before
-  // its end. n is the number of arguments. The numbers of arrays do not change.
+  // pair_launches replaces two consecutive launches by one node if the second reads results of the first and may start
+  // early. n is the number of arguments. The numbers of arrays do not change.
   void pair_launches(size_t n) {
     auto& nodes = graph_.nodes;
     auto first_output = n + graph_.constants.size();
