@@ -13,9 +13,9 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
-// cudaProgram returns a program with one kernel, called function, that runs a launch. Its parameters are in the order
-// in which MLX passes them to compiled code: pointers to the inputs, to the grid if some threadgroups are partial, and
-// to the outputs, and then the inputs in `values`, a bit for each, by value.
+// cudaProgram returns a program with one kernel, called function, that runs a launch. Its parameters are those of
+// [mlxc.CUDAKernelSource.Code]: pointers to the inputs, to the grid if some threadgroups are partial, and to the
+// outputs, and then the inputs in `values`, a bit for each, by value.
 func cudaProgram(library string, source *translate.CUDASource, l Launch, function string, values uint32) string {
 	var parameters, addresses, byValue []string
 	pointers := ""

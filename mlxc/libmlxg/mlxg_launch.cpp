@@ -97,7 +97,8 @@ class launch : public cuda::on_cuda {
     auto axis = [](int64_t threads, int64_t size, unsigned& blocks, unsigned& block_size) {
       if (threads < 0 || size < 1) {
         throw std::invalid_argument(
-            "a grid of " + std::to_string(threads) + " threads in blocks of " + std::to_string(size));
+            "the grid has " + std::to_string(threads) + " threads on an axis and the threadgroup " +
+            std::to_string(size) + ": they must be at least 0 and 1");
       }
       blocks = (threads + size - 1) / size;
       block_size = std::min(threads, size);

@@ -51,7 +51,7 @@ struct graph {
   arrays constants;  // do not depend on the arguments, and have been computed
   std::vector<node> nodes;
   std::vector<size_t> outputs;
-  size_t launches = 0;  // of the nodes
+  size_t launches = 0;  // the number of kernels that the nodes launch
 
   // call adds the nodes for other arguments. The nodes share the primitives, as do the calls of a compiled function.
   arrays call(const arrays& arguments) const {
