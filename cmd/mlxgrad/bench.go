@@ -70,7 +70,8 @@ A repetition evaluates several copies in about 10 ms without waiting between the
 CPU, up to 16 on a GPU. The sets of inputs together exceed the caches. Other work keeps a GPU busy
 until the host has submitted all copies, so the time is the GPU's own. If that is not possible for
 one side, both are compared by the time from the submission to an idle device, and the quotient
-has a star. The files also have these times, and those in which the host builds the graphs.
+has a star. The files also have these times, and the mean time in which the host builds a graph, of
+at least 16 graphs in a repetition unless these take more than 10 ms.
 
 The column "limit" is our time divided by the least time for the same work. On a CPU, two kernels
 measure its rates before the first row, with all threads: the bandwidth of adding arrays in memory

@@ -74,6 +74,10 @@ const (
 	// In the recorded runs on CUDA (docs/h200), the host never submitted 18 or more copies before the busy work ended,
 	// so the time of the device alone was unknown.
 	maxCopiesAhead = 16
+	// A repetition builds at least this number of graphs, unless that takes more than repetitionTime. The first one takes
+	// several times as long as the others, because the host's caches have lost the code during the wait for the device.
+	// So the means of cases with different numbers of copies can be compared.
+	minBuilds = maxCopiesAhead
 	// The results and temporary arrays of a repetition take at most 1/memoryShare of the memory limit. Near the limit
 	// MLX blocks the host until memory is free.
 	memoryShare = 8
@@ -179,7 +183,7 @@ func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 
 // batchTimes holds mean times per copy.
 type batchTimes struct {
-	build    time.Duration // building the graph on the host
+	build    time.Duration // building the graph on the host; see meanOfBuilds
 	submit   time.Duration // until the host has submitted everything
 	evaluate time.Duration // until the device has computed everything
 	// deviceOnly is set if evaluate is the time of the device alone: the host had submitted all copies before the device
@@ -199,15 +203,16 @@ func (m *measurement) batchIn(busy *busyWork) (times batchTimes, err error) {
 	copies := time.Duration(m.copies)
 	var before []*mlxc.Array
 	timed := make([][]*mlxc.Array, m.copies)
-	start := time.Now()
-	for i := range timed {
-		var first []*mlxc.Array
-		if first, timed[i], err = m.build(m.sets[i%len(m.sets)]); err != nil {
-			return times, err
+	times.build, err = meanOfBuilds(m.copies, func(i int) error {
+		first, graph, err := m.build(m.sets[i%len(m.sets)])
+		if i < m.copies && err == nil {
+			before, timed[i] = append(before, first...), graph
 		}
-		before = append(before, first...)
+		return err
+	})
+	if err != nil {
+		return times, err
 	}
-	times.build = time.Since(start) / copies
 	if len(before) > 0 {
 		if err := mlxc.Eval(before...); err != nil {
 			return times, err
@@ -222,7 +227,7 @@ func (m *measurement) batchIn(busy *busyWork) (times batchTimes, err error) {
 			return times, err
 		}
 	}
-	start = time.Now()
+	start := time.Now()
 	for _, a := range timed {
 		if err := mlxc.AsyncEval(a...); err != nil {
 			return times, err
@@ -241,6 +246,19 @@ func (m *measurement) batchIn(busy *busyWork) (times batchTimes, err error) {
 	}
 	times.evaluate = time.Since(start) / copies
 	return times, nil
+}
+
+// meanOfBuilds calls build(i) for i from 0, at least `copies` and usually minBuilds times. It returns the mean time of a
+// call.
+func meanOfBuilds(copies int, build func(i int) error) (mean time.Duration, err error) {
+	start := time.Now()
+	n := 0
+	for ; n < copies || n < minBuilds && time.Since(start) < repetitionTime; n++ {
+		if err := build(n); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start) / time.Duration(n), nil
 }
 
 // timeBetween polls for the time from the change of begun to true to the change of ended to true. ok is false if either

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,4 +48,38 @@ func TestTimeBetween(t *testing.T) {
 		_, ok = timeBetween(trueAt(2, 2), trueAt(38, 2, 4))
 		require.False(t, ok, "the end was seen late")
 	})
+}
+
+// Graphs that are built fast are built minBuilds times, whatever the number of copies.
+func TestMeanOfBuilds(t *testing.T) {
+	for _, c := range []struct {
+		copies, calls int
+		first, others time.Duration
+	}{
+		{copies: 1, calls: minBuilds, first: 17, others: 1},
+		{copies: minBuilds + 1, calls: minBuilds + 1, first: 18, others: 1},
+		{copies: 1, calls: 2, first: repetitionTime - 1, others: 1},
+		{copies: 3, calls: 3, first: repetitionTime, others: repetitionTime},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			mean, err := meanOfBuilds(c.copies, func(i int) error {
+				require.Equal(t, calls, i)
+				calls++
+				if i == 0 {
+					time.Sleep(c.first)
+				} else {
+					time.Sleep(c.others)
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, c.calls, calls)
+			n := time.Duration(calls)
+			require.Equal(t, (c.first+(n-1)*c.others)/n, mean)
+		})
+	}
+	failed := errors.New("out of paper")
+	_, err := meanOfBuilds(1, func(int) error { return failed })
+	require.Equal(t, failed, err)
 }

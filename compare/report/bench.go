@@ -96,7 +96,7 @@ type Timing struct {
 	Repetitions []float64 `json:"repetitions_us"`
 	// WallRepetitions begin with the submission to an idle device.
 	WallRepetitions []float64 `json:"wall_repetitions_us"`
-	// BuildRepetitions are the times in which the host builds the graphs. The other times do not contain them.
+	// BuildRepetitions are the mean times in which the host builds a graph. The other times do not contain them.
 	BuildRepetitions []float64 `json:"build_repetitions_us"`
 	// Copies is the number of evaluations in a repetition.
 	Copies int `json:"copies"`
