@@ -99,8 +99,9 @@ type Launch struct {
 	AlignedInputs bool
 	// StartsEarly lets the launch start before the end of the launch whose results it reads. The kernel waits for that
 	// end before it accesses memory, so results do not change. This saves time if the kernel is short. It applies to
-	// NVIDIA GPUs of compute capability 9.0 and later with MLX 0.32.4, in the graphs that package ops records, if no
-	// other operation is between the two launches. Kernels that read shapes or strides ignore it.
+	// NVIDIA GPUs of compute capability 9.0 and later with MLX 0.32.4, CUDA graphs and a driver for CUDA 12.3 or later,
+	// in the graphs that package ops records, if no other operation is between the two launches. Kernels that read
+	// shapes or strides ignore it.
 	StartsEarly bool
 	// Products selects how NVIDIA GPUs multiply float32 matrices. Other devices ignore it.
 	Products FloatProducts

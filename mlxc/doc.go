@@ -87,7 +87,8 @@
 //	v, err := mlxc.ToSlice[float32](y) // the first error
 //
 // An *Error names the operation, the shapes and dtypes of its operands, and the line that called this package. Nothing
-// in this package ends the process. MLX's exceptions become errors. If a Go function that MLX calls panics, the call
+// in this package ends the process, but a fault of MLX on a CUDA device can; docs/h200 lists the known ones. MLX's
+// exceptions become errors. If a Go function that MLX calls panics, the call
 // that ran the function returns a *PanicError.
 //
 // Some errors appear only at evaluation: a singular matrix, a kernel that does not compile, a lost process of a
@@ -138,9 +139,9 @@
 //
 // # The end of a program
 //
-// A program calls Shutdown as its last act, before os.Exit or the return of main. On macOS, Go ends a process through
-// the C library, which destroys MLX's static objects while goroutines, cleanups and MLX's threads may still use them;
-// the process then sometimes crashes. After Shutdown every operation returns ErrShutdown.
+// A program for macOS calls Shutdown as its last act, before os.Exit or the return of main. There, Go ends a process
+// through the C library, which destroys MLX's static objects while goroutines, cleanups and MLX's threads may still use
+// them; the process then sometimes crashes. After Shutdown every operation returns ErrShutdown.
 //
 // # Packages below this one
 //

@@ -51,8 +51,8 @@ type CUDAKernelSource struct {
 	// are in [KernelLaunch].
 	Values uint32
 	// Aligned makes launches of Code read copies of views that do not begin at a multiple of 16 bytes in their buffer.
-	// MLX aligns the buffers of more than 8 bytes. Launches of Body read inputs where they are. Before MLX 0.32.4 these
-	// kernels run Body.
+	// MLX aligns the buffers of more than 8 bytes. Launches of Body read inputs where they are. With other versions of
+	// MLX than 0.32.4 these kernels run Body.
 	Aligned bool
 	// StartsEarly lets a launch of Code start before the end of the launch whose results it reads, in the graphs that
 	// package ops records. Each thread of Function must execute griddepcontrol.wait before it accesses memory. The
@@ -69,6 +69,9 @@ func NewCUDAKernel(s CUDAKernelSource) (*CUDAKernel, error) {
 	}
 	if err := check32(s.SharedMemory); err != nil {
 		return fail(err)
+	}
+	if s.Values>>len(s.Inputs) != 0 {
+		return fail(fmt.Errorf("Values is %#b: it must have bits for the %d inputs only", s.Values, len(s.Inputs)))
 	}
 	if (len(s.Code) == 0) != (s.Function == "") {
 		return fail(fmt.Errorf("Code has %d bytes and Function is %q: set both or neither", len(s.Code), s.Function))

@@ -59,3 +59,9 @@ func TestCodeOfCUDAKernelsNeedsItsFunction(t *testing.T) {
 	_, err = NewCUDAKernel(source)
 	require.ErrorContains(t, err, `Code has 0 bytes and Function is "copy"`)
 }
+
+func TestValuesOfCUDAKernelsAreInputs(t *testing.T) {
+	source := CUDAKernelSource{Name: "copy", Inputs: []string{"x", "n"}, Outputs: []string{"y"}, Values: 1 << 2}
+	_, err := NewCUDAKernel(source)
+	require.ErrorContains(t, err, "Values is 0b100: it must have bits for the 2 inputs only")
+}

@@ -20,8 +20,8 @@ type TemplateArg struct {
 // KernelLaunch describes one launch of a custom kernel.
 type KernelLaunch struct {
 	Outputs     []Output
-	Grid        [3]int // in threads
-	Threadgroup [3]int // in threads
+	Grid        [3]int // in threads, at least 1 on each axis
+	Threadgroup [3]int // in threads, at least 1 on each axis
 	Template    []TemplateArg
 	InitValue   *float32 // initial value of every output element; nil leaves outputs undefined
 	Values      []uint32 // bits of the inputs that CUDAKernelSource.Values selects; kernels without Code ignore them
@@ -29,9 +29,9 @@ type KernelLaunch struct {
 
 // customKernel is a kernel registered with MLX.
 type customKernel struct {
-	ptr    unsafe.Pointer
-	name   string
-	inputs int
+	ptr             unsafe.Pointer
+	name            string
+	inputs, outputs int
 }
 
 // newCustomKernel registers a kernel. create makes the backend's kernel from the strings that every kernel has. kind
@@ -56,7 +56,7 @@ func newCustomKernel(kind, name, body string, inputs, outputs []string,
 	if text != nil {
 		return nil, opError(name, takeError(text))
 	}
-	k := &customKernel{ptr: ptr, name: name, inputs: len(inputs)}
+	k := &customKernel{ptr: ptr, name: name, inputs: len(inputs), outputs: len(outputs)}
 	runtime.AddCleanup(k, func(ptr unsafe.Pointer) { C.mlxg_kernel_free(ptr) }, ptr)
 	return k, nil
 }
@@ -75,9 +75,12 @@ func (k *customKernel) apply(l KernelLaunch, inputs []*Array) ([]*Array, error) 
 	}
 	defer h.release()
 	fail := func(err error) ([]*Array, error) { return nil, opError(k.name, err, inputs...) }
-	// MLX does not check the number of inputs: it would build a function with missing parameters.
+	// MLX would build a function with missing parameters, and a launch of compiled code would pass too few.
 	if len(inputs) != k.inputs {
 		return fail(errCount("inputs of the kernel", len(inputs), k.inputs))
+	}
+	if len(l.Outputs) != k.outputs {
+		return fail(errCount("outputs of the kernel", len(l.Outputs), k.outputs))
 	}
 	numbers, names, err := l.flatten(make([]C.int, 0, 64))
 	if err != nil {
@@ -94,6 +97,10 @@ func (l KernelLaunch) flatten(numbers []C.int) ([]C.int, string, error) {
 		for _, n := range threads {
 			if err := check32(n); err != nil {
 				return nil, "", err
+			}
+			if n < 1 {
+				return nil, "", fmt.Errorf("the grid is %v and the threadgroup %v: each axis must be at least 1", l.Grid,
+					l.Threadgroup)
 			}
 			numbers = append(numbers, C.int(n))
 		}

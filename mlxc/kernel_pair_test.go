@@ -3,6 +3,8 @@ package mlxc_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,7 +70,8 @@ func requireEarlyStarts(t *testing.T) {
 	info, err := mlxc.GPU.Info(0)
 	require.NoError(t, err)
 	major := info["compute_capability_major"].(int)
-	if major < 9 || mlxc.Version() != "0.32.4" || os.Getenv("MLX_USE_CUDA_GRAPHS") == "0" {
+	graphs, set := os.LookupEnv("MLX_USE_CUDA_GRAPHS")
+	if n, _ := strconv.Atoi(graphs); major < 9 || mlxc.Version() != "0.32.4" || set && n == 0 {
 		skip.Platform(t, "kernels start early from compute capability 9.0 on, in CUDA graphs of MLX 0.32.4")
 	}
 }
@@ -125,4 +128,19 @@ func TestMemoryOfKernelsThatStartEarly(t *testing.T) {
 		require.Equal(t, mlxtest.Floats(t, x), mlxtest.Floats(t, out[1]))
 		require.Equal(t, mlxtest.Floats(t, x.Neg()), mlxtest.Floats(t, negated))
 	}
+}
+
+// An exported function contains the elements of a captured launch of compiled code, which a file cannot hold.
+func TestExportOfACapturedLaunch(t *testing.T) {
+	requireEarlyStarts(t)
+	x := mlxc.Arange(mlxc.Float32, 1, 33, 1)
+	captured := launchCopy(t, x, nil, false, "")
+	file := filepath.Join(t.TempDir(), "f.mlxfn")
+	require.NoError(t, mlxc.Export(file, func(a arrays) arrays { return arrays{a[0].Add(captured)} }, x))
+	imported, err := mlxc.Import(file)
+	require.NoError(t, err)
+	defer imported.Close()
+	out, err := imported.Call(x)
+	require.NoError(t, err)
+	require.Equal(t, mlxtest.Floats(t, x.Add(x)), mlxtest.Floats(t, out[0]))
 }

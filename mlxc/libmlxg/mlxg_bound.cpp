@@ -27,14 +27,14 @@ class bound : public mlxg::wrapper {
     wrapper::eval_gpu(wrapped_inputs(inputs), outputs);
   }
 
-  std::pair<mlxg::arrays, std::vector<int>> vmap(const mlxg::arrays& inputs, const std::vector<int>&) override {
+  std::pair<mlxg::arrays, std::vector<int>> vmap(const mlxg::arrays& inputs, const std::vector<int>& axes) override {
     auto launch = wrapped_;
     auto all = inputs;
     mlxg::unwrap(launch, all);
     if (std::string_view(launch->name()) == "CustomKernel") {
       mlxg::refuse_vmap(std::get<0>(static_cast<const mx::fast::CustomKernel&>(*launch).state()));
     }
-    mlxg::refuse_vmap(launch->name());
+    return launch->vmap(all, axes);
   }
 
   mlxg::arrays wrapped_inputs(const mlxg::arrays& inputs) const override {

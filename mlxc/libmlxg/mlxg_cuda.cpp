@@ -25,7 +25,8 @@ functions* find_functions() {
     return find(function, mlx, ("_ZN3mlx4core2cu14CommandEncoder" + name).c_str());
   };
   f.complete =
-      // graph_of, allocate, address and the members of a graph_node are verified for this version.
+      // What these functions assume is verified for this version: graph_of, allocate, address, copy_of, launch::fill,
+      // and the members of a graph_node.
       MLX_VERSION_NUMERIC == 32004 && find(f.encoder_of, mlx, "_ZN3mlx4core2cu19get_command_encoderENS0_6StreamE") &&
       find(f.device_of, mlx, "_ZN3mlx4core2cu6deviceENS0_6DeviceE") &&
       find(f.make_current, mlx, "_ZN3mlx4core2cu6Device12make_currentEv") &&
@@ -44,6 +45,13 @@ functions* find_functions() {
   return &f;
 }
 
+// Whether MLX records CUDA graphs. MLX reads the variable at its first work on a GPU, which comes after this library
+// was loaded.
+const bool has_graphs = [] {
+  const char* value = std::getenv("MLX_USE_CUDA_GRAPHS");
+  return !value || std::atoi(value);
+}();
+
 }  // namespace
 
 const functions& mlxg::cuda::api() {
@@ -58,10 +66,6 @@ void mlxg::cuda::check(int status, const char* function) {
 }
 
 void* mlxg::cuda::graph_of(encoder* e) {
-  static const bool has_graphs = [] {  // as MLX reads it
-    const char* value = std::getenv("MLX_USE_CUDA_GRAPHS");
-    return !value || std::atoi(value);
-  }();
   // The members of an encoder begin with its device, its stream and its graph.
   return has_graphs ? static_cast<void**>(e)[2] : nullptr;
 }

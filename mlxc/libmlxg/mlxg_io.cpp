@@ -84,6 +84,8 @@ class load : public mlxg::opaque {
   load(mx::Stream s, std::shared_ptr<source> from, uint64_t offset)
       : opaque(s, "load"), from_(std::move(from)), offset_(offset) {}
 
+  bool is_captured() override { return true; }
+
   void eval_cpu(const std::vector<mx::array>&, std::vector<mx::array>& outputs) override {
     auto self = outputs[0].primitive_ptr();
     try {

@@ -91,15 +91,10 @@ class launch : public cuda::on_cuda {
  public:
   using three = std::tuple<int, int, int>;
 
-  // The grid is in threads. init is the initial value of the outputs.
+  // The grid is in threads, at least 1 on each axis, like the block. init is the initial value of the outputs.
   launch(mx::Stream s, cuda_module& m, std::vector<int> values, three grid, three block, std::optional<float> init)
       : on_cuda(s, m.kernel.function), module_(m), values_(std::move(values)), init_(init) {
     auto axis = [](int64_t threads, int64_t size, unsigned& blocks, unsigned& block_size) {
-      if (threads < 0 || size < 1) {
-        throw std::invalid_argument(
-            "the grid has " + std::to_string(threads) + " threads on an axis and the threadgroup " +
-            std::to_string(size) + ": they must be at least 0 and 1");
-      }
       blocks = (threads + size - 1) / size;
       block_size = std::min(threads, size);
     };
@@ -108,7 +103,8 @@ class launch : public cuda::on_cuda {
     axis(std::get<2>(grid), std::get<2>(block), grid_.z, block_.z);
   }
 
-  bool is_launch() const override { return true; }
+  size_t launches() const override { return 1; }
+  const std::string& function() const { return name_; }
   bool is_early() const { return module_.kernel.early; }
 
   void eval_gpu(const arrays& inputs, arrays& outputs) override {
@@ -183,14 +179,14 @@ class launch_pair : public cuda::on_cuda {
       size_t inputs,
       size_t outputs,
       std::vector<size_t> places)
-      : on_cuda(first->stream(), std::string(first->name()) + " and " + second->name()),
+      : on_cuda(first->stream(), first->function() + " and " + second->function()),
         first_(std::move(first)),
         second_(std::move(second)),
         first_inputs_(inputs),
         first_outputs_(outputs),
         places_(std::move(places)) {}
 
-  bool is_launch() const override { return true; }
+  size_t launches() const override { return 2; }
 
   void eval_gpu(const arrays& inputs, arrays& outputs) override {
     auto e = cuda::api().encoder_of(stream());

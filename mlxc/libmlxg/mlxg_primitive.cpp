@@ -102,7 +102,7 @@ class host_function : public mlxg::opaque {
   host_function(mx::Stream s, std::string name, std::shared_ptr<provider> f, bool contiguous)
       : opaque(s, std::move(name)), f_(std::move(f)), contiguous_(contiguous) {}
 
-  bool is_launch() const override { return true; }
+  size_t launches() const override { return 1; }
 
   void eval_cpu(const std::vector<mx::array>& inputs, std::vector<mx::array>& outputs) override {
     // Steps that can fail run here, on the evaluating thread. Their exception reaches exactly the evaluations that need

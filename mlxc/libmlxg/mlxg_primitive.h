@@ -17,10 +17,10 @@ namespace mlxg {
 
 namespace mx = mlx::core;
 
-// opaque is a primitive without rules for transforms. The errors contain the node's name.
+// opaque is a primitive without rules for transforms. Its errors contain the name.
 class opaque : public mx::Primitive {
  public:
-  opaque(mx::Stream s, std::string name) : Primitive(s), name_(std::move(name)) {}
+  opaque(mx::Stream s, std::string name) : Primitive(s), name_(std::move(name)), unique_("mlxgrad." + name_) {}
 
   void eval_gpu(const std::vector<mx::array>&, std::vector<mx::array>&) override {
     throw std::runtime_error("[" + name_ + "] runs on a CPU stream only");
@@ -48,13 +48,21 @@ class opaque : public mx::Primitive {
     mlxg::refuse_vmap(name_);
   }
 
-  const char* name() const override { return name_.c_str(); }
+  // No primitive of MLX has the result of name: MLX and this library recognize some of MLX's primitives by it.
+  const char* name() const override { return unique_.c_str(); }
 
-  // is_launch reports whether the node launches a kernel.
-  virtual bool is_launch() const { return false; }
+  // launches returns the number of kernels that the node launches.
+  virtual size_t launches() const { return 0; }
+
+  // is_captured reports whether no graph that is built for an export has such a node. An exported graph with one has
+  // captured it, and it depends on no argument.
+  virtual bool is_captured() { return device() == mx::Device::gpu; }
 
  protected:
   std::string name_;
+
+ private:
+  std::string unique_;
 };
 
 // wrapper delegates to another primitive. Subclasses change its evaluation.

@@ -106,7 +106,7 @@ const blas& cublas() {
   return all;
 }
 
-// owned is an object of cuBLASLt that is destroyed with its scope.
+// owned is an object of cuBLASLt or of the driver that is destroyed with its scope.
 struct owned {
   void* p = nullptr;
   int (*destroy)(void*);
@@ -137,12 +137,19 @@ session& session_of(mx::Device d) {
     all.resize(d.index + 1);
   }
   auto& s = all[d.index];
+  // Each step is done once, also if a later one fails, for example for lack of memory.
   if (!s.handle) {
     check(cublas().create(&s.handle), "cublasLtCreate");
+  }
+  if (!s.stream) {
     check(api().stream_create(&s.stream, stream_non_blocking), "cuStreamCreate");
+  }
+  if (!s.zero_and_one) {
     const float numbers[] = {0, 1};
-    check(api().allocate(&s.zero_and_one, sizeof numbers), "cuMemAlloc");
-    check(api().upload(s.zero_and_one, numbers, sizeof numbers), "cuMemcpyHtoD");
+    uint64_t address = 0;
+    check(api().allocate(&address, sizeof numbers), "cuMemAlloc");
+    check(api().upload(address, numbers, sizeof numbers), "cuMemcpyHtoD");
+    s.zero_and_one = address;
   }
   return s;
 }
@@ -266,20 +273,15 @@ class product : public cuda::on_cuda {
     for (size_t i = 2; i < inputs.size(); i++) {
       api().set_input(e, inputs[i]);
     }
-    void* graph = nullptr;
+    owned graph(api().graph_destroy);
     check(api().capture_begin(s.stream, capture_thread_local), "cuStreamBeginCapture");
     const int status = cublas().multiply(
         s.handle, of.p, alpha, cuda::address(b), db.p, cuda::address(a), da.p, beta, d, dd.p, d, dd.p,
         algorithm.best.algorithm, workspace, algorithm.best.workspace, s.stream);
-    const int ended = api().capture_end(s.stream, &graph);
-    if (status == 0 && ended == 0) {
-      api().add_graph(e, graph);
-    }
-    if (graph) {
-      api().graph_destroy(graph);
-    }
+    const int ended = api().capture_end(s.stream, &graph.p);
     check(status, "cublasLtMatmul");
     check(ended, "cuStreamEndCapture");
+    api().add_graph(e, graph.p);
   }
 
   // best_of returns one of cuBLASLt's algorithms. cuBLASLt sorts them by the time that it estimates. For large results

@@ -31,12 +31,13 @@ namespace {
 // The number of launches that recipes have added, less those of their recordings, which Go counts.
 std::atomic<uint64_t> launched = 0;
 
-bool is_launch(const mx::Primitive& p) {
+// launches_of returns the number of kernels that a node launches.
+size_t launches_of(const mx::Primitive& p) {
   if (auto w = dynamic_cast<const mlxg::wrapper*>(&p)) {
-    return is_launch(*w->wrapped());
+    return launches_of(*w->wrapped());
   }
   auto own = dynamic_cast<const mlxg::opaque*>(&p);
-  return own ? own->is_launch() : std::string_view(p.name()) == "CustomKernel";
+  return own ? own->launches() : std::string_view(p.name()) == "CustomKernel";
 }
 
 // graph is a recorded function of arrays. Its arrays are numbered: first the arguments, then the constants, then the
@@ -125,7 +126,7 @@ class recorder {
       return true;
     }
     auto& in = a.inputs();
-    if (a.nbytes() > most_bytes || !a.siblings().empty() || is_launch(a.primitive()) ||
+    if (a.nbytes() > most_bytes || !a.siblings().empty() || launches_of(a.primitive()) > 0 ||
         !std::all_of(in.begin(), in.end(), [&](auto& i) { return constants_.count(i.id()) > 0; })) {
       return false;
     }
@@ -170,7 +171,7 @@ class recorder {
       n.shapes.push_back(o.shape());
       n.dtypes.push_back(o.dtype());
     }
-    graph_.launches += is_launch(*n.primitive);
+    graph_.launches += launches_of(*n.primitive);
     graph_.nodes.push_back(std::move(n));
   }
 
@@ -186,7 +187,7 @@ class recorder {
           bound.emplace(i, constants[number - n]);
         }
       }
-      if (bound.size() > 1 && is_launch(*node.primitive)) {
+      if (bound.size() > 1 && launches_of(*node.primitive) > 0) {
         std::erase_if(node.inputs, [&](auto number) { return number >= n && number < last; });
         node.inputs.push_back(count + keepers.size());
         keepers.push_back(mlxg::keeper_of(bound));

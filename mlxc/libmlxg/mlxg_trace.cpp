@@ -69,13 +69,24 @@ class custom_transform_remover {
     return inputs;
   }
 
+  static bool is_captured(const mx::array& a) {
+    if (!a.has_primitive()) {
+      return false;
+    }
+    auto primitive = a.primitive_ptr();
+    auto inputs = a.inputs();
+    mlxg::unwrap(primitive, inputs);
+    auto own = dynamic_cast<mlxg::opaque*>(primitive.get());
+    return own && own->is_captured();
+  }
+
   void finish(const mx::array& a) {
     if (auto in = mlxg::forwarded(a)) {
       set(a, done_.at(in->id()));
       return;
     }
-    if (a.has_primitive() && std::strcmp(a.primitive().name(), "load") == 0) {
-      mx::eval({a});  // export the elements instead of the reference to the file
+    if (is_captured(a)) {
+      mx::eval({a});  // export the elements instead of a reference to a file or to compiled code
     }
     bool constant = !a.has_primitive() && a.status() != mx::array::Status::unscheduled;
     if (constant && !a.flags().row_contiguous) {
