@@ -11,6 +11,8 @@
 //		Outputs:     []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}},
 //	}, x, factor)[0]
 //
+// Grid and Threadgroup count threads.
+//
 // # Executors
 //
 // MLX generates the complete Metal source of a custom kernel on any machine. That text is the input of every executor.

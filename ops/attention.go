@@ -63,9 +63,9 @@ type AttentionConfig struct {
 //	dsink = −Σ exp(sink − lse)·delta over the rows of a head
 //
 // The kernels compute delta as Σ P·(dout·vᵀ) if the mask or the sinks are float32, or if q is float32 and, on NVIDIA
-// GPUs, heads are at most 16 wide. Otherwise they compute it from the rounded out. On CPUs they also do so for a block
-// of float32 queries none of which gives a key more than an eighth of its weight. A row that sees no key has the output
-// 0 and no gradient. Gradients have the same bits in every run.
+// GPUs, heads are at most 16 wide. Otherwise they compute it from the rounded out, on CPUs also for a block of float32
+// queries whose weights P are at most 1/8. A row that sees no key has the output 0 and no gradient. Gradients have the
+// same bits in every run.
 //
 // Memory is linear in the lengths: the kernels recompute scores tile by tile. Heads wider than 256 are the exception:
 // they run as basic MLX operations, which hold all scores. On GPUs, MLX's fused forward kernel computes the result if

@@ -1,4 +1,5 @@
-// Package ops provides differentiable operations on MLX arrays. Their gradients are Metal kernels of this project.
+// Package ops provides differentiable operations on MLX arrays. Their gradients are Metal kernels of this project; only
+// MatMul's are MLX's on GPUs.
 //
 // An operation computes the same values as MLX's operation of the same name, if MLX has one. Its gradient runs on every
 // device for which package customkernels has an executor. Storage is float32, float16 or bfloat16, arithmetic is

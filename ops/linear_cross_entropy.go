@@ -34,16 +34,15 @@ import (
 // computed twice, which makes four products. If the differentiated function captures hidden or weight instead of taking
 // it as an argument (see [mlxc.Array.IsTraced]), that gradient is not computed.
 //
-// On CUDA devices with MLX 0.32.4, products write to memory that exists, and no logits are computed twice. If the losses
-// are reduced, one kernel computes them and replaces the logits by dlogits for a cotangent of 1, so the forward pass does
-// most of the work of a gradient. Otherwise dlogits replace the logits in the backward pass. If all logits take at most
-// 512 MiB, they are one slice. Otherwise the memory that dweight will take holds the logits of a small second slice,
-// which makes room for a copy of hidden and small arrays. In addition to arguments and gradients, arrays of the size of
-// all logits are in memory, half of the memory that MLX's gradient takes. Without a gradient, there is one slice of
-// logits, of 128 MiB or a twelfth of all logits.
+// On CUDA devices with MLX 0.32.4, a product can write to the memory of another array, and no logits are computed twice.
+// If the losses are reduced, one kernel computes them and replaces the logits by dlogits for a cotangent of 1, so the
+// forward pass does most of the work of a gradient. Otherwise dlogits replace the logits in the backward pass. Logits of
+// at most 512 MiB are one slice, others two. The second slice is small, and its memory later holds dweight. In addition
+// to arguments and gradients, a gradient takes the memory of all logits, half of what MLX's gradient takes. The loss
+// alone takes the memory of one slice, 128 MiB or a twelfth of all logits.
 //
-// On other devices, the logits of a slice take at most 64 MiB (128 MiB on CUDA), but a slice may always have 4096
-// classes. If two slices would suffice, there is one of up to twice the size. The kept logits take at most twice the
+// On a CPU, an Apple GPU, and CUDA devices with MLX 0.32.2, the logits of a slice take at most 64 MiB (128 MiB on CUDA),
+// but a slice may always have 4096 classes. If two slices would suffice, there is one of up to twice the size. The kept logits take at most twice the
 // memory of weight or half the memory of all logits, whichever is larger; a single slice is always kept. Without the
 // gradient of weight, logits are kept only if there is a single slice. In addition to arguments and gradients, these
 // arrays are in memory:
