@@ -327,6 +327,9 @@ func TestEmptyLaunches(t *testing.T) {
 	seven := float32(7)
 	l.InitValue = &seven
 	require.Equal(t, []float32{7, 7}, mlxtest.Floats(t, k.Launch(l, empty, mlxc.Scalar[float32](2))[0]))
+	text, err := k.MetalSource(l, empty, mlxc.Scalar[float32](2))
+	require.NoError(t, err)
+	require.Contains(t, text, "[[kernel]]")
 }
 
 var _ = testdevice.AlsoOnGPU(TestEmptyLaunches)
