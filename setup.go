@@ -30,10 +30,11 @@ var sources embed.FS
 // SetupOptions are the choices of [Setup]. The zero value is a set-up for the platform's default device.
 type SetupOptions struct {
 	// MLX is a version of MLX that this version of the module knows; the error for another one lists them. "default" is
-	// the newest that the module's tests run on. If MLX is empty, the version that is set up stays, at first the default.
+	// the newest that the module's tests run on. If MLX is empty, Setup keeps the installed version, or installs the
+	// default.
 	MLX string
-	// Backend is cpu, cuda13 or cuda12 on Linux and metal on macOS. If it is empty, the backend that is set up
-	// stays, and the first one is cpu on Linux and metal on macOS.
+	// Backend is cpu, cuda13 or cuda12 on Linux and metal on macOS. If it is empty, Setup keeps the installed backend, or
+	// installs cpu on Linux and metal on macOS.
 	Backend string
 	// Offline is a folder with the files that are downloaded otherwise. An error names the missing files.
 	Offline string
@@ -41,7 +42,8 @@ type SetupOptions struct {
 	Progress func(SetupProgress)
 }
 
-// SetupProgress is a step of a set-up, or the progress of a step.
+// SetupProgress is a step of a set-up, or the progress of a step. Message is the step, such as "downloading mlx-cpu
+// 0.32.4". Done and Total count the bytes of a download or the files of a compilation; Total is 0 for other steps.
 type SetupProgress = setup.Progress
 
 // Setup installs MLX, mlx-c and libmlxg for this version of the module in a folder of the user, which it returns:
@@ -49,8 +51,8 @@ type SetupProgress = setup.Progress
 // ~/.local/share/mlxgrad. It does nothing if they are installed.
 //
 // MLX is Apple's Python package, which pip or uv downloads; no Python is used at run time. A release of this module
-// has the two other libraries compiled for Linux on amd64 and arm64 and for macOS on arm64. Without one, Setup
-// downloads the sources of mlx-c with cargo or git and compiles them, which takes a C++20 compiler and about half a
+// has the two other libraries compiled for Linux on amd64 and arm64 and for macOS on arm64. Without a release, Setup
+// downloads the sources of mlx-c with cargo or git and compiles both, which takes a C++20 compiler and about half a
 // minute on two cores. Every download is compared with its SHA-256.
 //
 // An interrupted set-up leaves the former installation unchanged, and the next one continues it. Concurrent set-ups, in

@@ -12,11 +12,15 @@ import (
 
 // CompileKernels compiles the kernels of our gradients of ops in dtypes on all cores. It calls progress with the number
 // of variants compiled so far, starting at 0, and the total number; the calls come from several goroutines, one at a
-// time. It stops early if ctx ends. It ignores compiler errors; [Run] reports them with their cases. On Metal it does
-// nothing, because MLX compiles kernels at their first launch. No other goroutine may launch kernels at the same time.
+// time. progress may be nil. It stops early if ctx ends. It ignores compiler errors; [Run] reports them with their
+// cases. On Metal it does nothing, because MLX compiles kernels at their first launch. No other goroutine may launch
+// kernels at the same time.
 func CompileKernels(ctx context.Context, ops []Op, dtypes []mlxc.DType, progress func(compiled, all int)) {
 	if mlxc.CurrentBackend() == mlxc.BackendMetal {
 		return
+	}
+	if progress == nil {
+		progress = func(compiled, all int) {}
 	}
 	programs := programsOf(ops, dtypes)
 	progress(0, len(programs))

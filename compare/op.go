@@ -36,7 +36,7 @@ type Case struct {
 	Reference
 
 	// Ours and MLX map the inputs to the outputs, in the order of Inputs and Outputs. Ours has our vjp. MLX, which may be
-	// nil, is another implementation, usually with MLX's built-in vjp. Ours may have up to twice its errors.
+	// nil, is another implementation, usually with MLX's built-in vjp. Our errors may be up to twice MLX's.
 	Ours, MLX mlxc.Func
 	// Unsafe says why MLX's function must not run on any device, for example because it would read out of bounds. MLX
 	// is nil then, and the report shows the reason.
@@ -62,8 +62,8 @@ type Input struct {
 	Kind Kind
 	// Below is the name of the dimension that an Index or SignedIndex input of [Gradients] indexes, if Values is nil.
 	Below  string
-	Layout Layout // Contiguous if empty; Gradients chooses one then
-	Values Values // Normal(1) if nil; Gradients chooses then
+	Layout Layout // if empty, Contiguous for Run, and any for Gradients
+	Values Values // if nil, Normal(1) for Run, and any for Gradients
 }
 
 // Kind is the kind of an input's elements. Only a Real input is differentiated.

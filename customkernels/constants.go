@@ -31,7 +31,7 @@ const maxConstants = 1024
 //
 // Constant is cheaper than mlxc.Scalar, which allocates an array at each launch. MLX keeps scalars in host memory, and
 // each threadgroup on an NVIDIA GPU would read them over the bus. There a launch passes a constant by value. The first
-// call with a value may block until the device has written the array, which exported graphs contain.
+// call with a value may block while the array is written to the device. Exported graphs contain the array.
 func Constant[T int32 | uint32 | float32](value T) *mlxc.Array { return constant(true, value) }
 
 // Constants returns a cached array of 1 to 16 values along one axis, in device memory on an NVIDIA GPU. See [Constant].

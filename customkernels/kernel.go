@@ -129,10 +129,11 @@ var launchCount atomic.Uint64
 func LaunchCount() uint64 { return launchCount.Load() + recipe.Launches() }
 
 // Launch adds a launch to the graph of its inputs and returns its outputs, without computing them. The inputs are in
-// the order of the function's read-only buffers. A first launch with new dtypes, template arguments or size classes of
-// inputs (no axes, fewer than 8 elements, 8 or more) compiles the kernel.
+// the order of the function's read-only buffers. On a CPU and on an NVIDIA GPU, a first launch with new dtypes,
+// template arguments or size classes of inputs (no axes, fewer than 8 elements, 8 or more) compiles the kernel. On an
+// Apple GPU, MLX compiles it at its first evaluation, and on an NVIDIA GPU, too, if it reads shapes or strides.
 //
-// If the launch is invalid, or compilation fails, every output carries the same error.
+// If the launch is invalid, or if Launch compiles the kernel and fails, every output carries the same error.
 //
 // If the environment variable MLXGRAD_CHECKED is 1 when the process starts, Launch first runs the launch like
 // [Kernel.Sanitize], which evaluates the inputs. Every output then carries the first error that the checker finds. A

@@ -9,8 +9,8 @@ import (
 // WithVJP returns a differentiable function that launches forward. launch returns the launch for the function's
 // arguments. backward computes the vector-Jacobian product, usually with other kernels.
 //
-// backward returns one gradient for each argument, in the argument's shape. A nil gradient stands for zeros, for
-// arguments without a gradient such as sizes and indices.
+// backward returns one gradient for each argument, in the argument's shape and dtype. Unlike in other uses of a
+// VJPFunc, a nil gradient stands for zeros, for arguments without a gradient such as sizes and indices.
 func WithVJP(forward *Kernel, launch func(inputs []*mlxc.Array) Launch, backward mlxc.VJPFunc) mlxc.Func {
 	return mlxc.CustomVJP(
 		func(inputs []*mlxc.Array) []*mlxc.Array { return forward.Launch(launch(inputs), inputs...) },

@@ -106,7 +106,8 @@ func (a *Array) NBytes() int { return a.Size() * a.DType().Size() }
 
 // CheckOnce returns the error of check, which reads elements of the array. Elements never change, so CheckOnce returns
 // nil without a call if the last check of the array that succeeded had an equal key. Keys must be comparable. On a CUDA
-// device, a kernel that reads elements from host memory moves their pages to the device, and a check moves them back.
+// device, a kernel that reads elements from host memory moves their pages to the device, and a check moves them back,
+// so repeated checks would be slow.
 //
 // It is for packages that build operations.
 func (a *Array) CheckOnce(key any, check func() error) error {

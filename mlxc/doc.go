@@ -94,7 +94,8 @@
 // Some errors appear only at evaluation: a singular matrix, a kernel that does not compile, a lost process of a
 // distributed group. The failed array, and every array that depends on it, then returns the error at each later use.
 // Other intermediate arrays of that evaluation may be marked as evaluated but hold undefined data: discard them. An
-// error of AsyncEval is returned by a later evaluation or read, possibly of another array, or by Synchronize.
+// error of AsyncEval is returned by reads and evaluations of the arrays that failed, and by Synchronize if no other
+// call has returned it. An error of a CUDA device may be returned by any later evaluation.
 //
 // # Memory
 //
@@ -160,6 +161,7 @@
 //   - IsTraced, Differentiating, IsReady and IsHostBacked report the state of an array or of the running transform.
 //     TF32Enabled reports whether CUDA matrix products use TF32.
 //   - After and AfterCompletion order parts of a graph to bound its memory.
+//   - CheckOnce and FindOutside check the elements of arrays that the host can read.
 //   - OutsideScopes makes arrays that outlive the caller's scope.
 //
 // # Relation to mlx-c

@@ -76,9 +76,10 @@ func limitAll(ids []*Array, wrap, last func(i int) int) (limited []*Array, free 
 	return limited, free, nil
 }
 
-// FindOutside returns the row-major position and the value of the first element of an integer array that is outside
-// low … high and not `except`. The position is −1 if there is none, and also if the elements cannot be read without
-// waiting: if they are not computed, or on a CUDA device unless the array is host-backed (see IsHostBacked).
+// FindOutside returns the row-major position and the value of the first element of an integer array that is outside low
+// … high and not `except`, which may be in the range. The position is −1 if there is none, and also if the elements
+// cannot be read without waiting: if they are not computed, or on a CUDA device unless the array is host-backed (see
+// IsHostBacked).
 //
 // It is for packages that build operations.
 func (ids *Array) FindOutside(low, high, except int) (position, value int) {

@@ -22,6 +22,8 @@ import (
 //
 // MLX caches compiled kernels by name and by a hash of Header and Body, but not by Prelude. The name must therefore
 // change with Prelude: put a hash of it into the name.
+//
+// Any goroutine may use a kernel. It is freed when it becomes unreachable.
 type CUDAKernel struct {
 	kernel   *customKernel
 	compiled bool

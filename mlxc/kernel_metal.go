@@ -7,6 +7,8 @@ import "unsafe"
 
 // MetalKernel is a custom Metal kernel of MLX (mlx_fast_metal_kernel). MLX generates the function's signature around
 // Body. Metal's position attributes, such as thread_position_in_grid, are parameters if their names occur in Body.
+//
+// Any goroutine may use a kernel. It is freed when it becomes unreachable.
 type MetalKernel struct{ kernel *customKernel }
 
 // MetalKernelSource is the source of a Metal kernel.

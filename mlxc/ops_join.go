@@ -26,8 +26,8 @@ func Stack(axis int, arrays ...*Array) *Array {
 	return mlxStackAxis(arrays, axis)
 }
 
-// Split splits the axis into n equal parts, without a copy. On an error it returns min(n, 1024) arrays that carry
-// it.
+// Split splits the axis into n equal parts, without a copy. n is at least 1, and at most 1024 if the axis has size 0.
+// On an error it returns min(n, 1024) arrays, but at least one, that carry it.
 func (a *Array) Split(n, axis int) []*Array {
 	const op = "split"
 	if n < 1 {

@@ -48,7 +48,7 @@ func (c QuantizeConfig) known() error {
 }
 
 // Quantized is a quantized array of shape (…,M,N), made by Quantize or read from a file. In a tree (see package tree)
-// it consists of its arrays weight, scales and biases, as in files; the config is not part of the tree.
+// it consists of its arrays weight, scales, biases and global_scale, as in files; the config is not part of the tree.
 type Quantized struct {
 	Weight         *Array // packed elements, uint32: (…,M,N·Bits/32)
 	Scales         *Array // one per group: (…,M,N/GroupSize)
@@ -224,8 +224,9 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 }
 
 // QQMatMul quantizes a, of shape (…,M,K), in the format of w, and returns its matrix product with wᵀ. w has shape (N,K)
-// and a mode other than Affine. If w.Scales is nil, w.Weight holds the unquantized elements. globalScale is the global
-// scale of a in mode NVFP4, or nil. On a CPU, MLX supports only a quantized w and a single row.
+// and a mode other than Affine. Here w may also be a matrix that is not quantized: Weight has its elements, and Scales
+// is nil. globalScale is the global scale of a in mode NVFP4, or nil; that of w is w.GlobalScale. On a CPU, MLX
+// supports only a quantized w and a single row.
 func (a *Array) QQMatMul(w Quantized, globalScale *Array) *Array {
 	err := w.checkBoth()
 	if err == nil && CurrentDevice() == CPU && a.Err() == nil && (a.Size() != a.Dim(-1) || w.Scales == nil) {

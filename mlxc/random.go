@@ -16,7 +16,8 @@ func RandomKey(seed uint64) *Array {
 	return mlxRandomKey(seed)
 }
 
-// RandomSplit derives n independent keys from one. Do not use the key itself afterward.
+// RandomSplit derives n independent keys from one, at least 1. Do not use the key itself afterward. On an error it
+// returns n arrays, but at least one, that carry it.
 func RandomSplit(key *Array, n int) []*Array {
 	const op = "random_split"
 	if n < 1 {

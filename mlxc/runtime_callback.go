@@ -37,12 +37,12 @@ func AsFunc(f func(args []*Array) ([]*Array, error)) Func {
 }
 
 // VJPFunc computes a vector-Jacobian product. It receives a function's arguments, the cotangents of its outputs, and
-// the outputs. It returns one cotangent per argument, of the argument's shape.
+// the outputs. It returns one cotangent per argument, of the argument's shape and dtype, and none may be nil.
 type VJPFunc = func(primals, cotangents, outputs []*Array) []*Array
 
 // JVPFunc computes a Jacobian-vector product. It receives a function's arguments and one tangent per argument, of the
-// argument's shape. It returns one tangent per output, of the output's shape. A constant argument has a tangent of
-// zeros.
+// argument's shape and dtype. It returns one tangent per output, of the output's shape and dtype. A constant argument
+// has a tangent of zeros.
 type JVPFunc = func(primals, tangents []*Array) []*Array
 
 // VmapFunc computes a function for a whole batch. Arguments with mapped set have the batch along their first axis; the

@@ -28,7 +28,8 @@ func NewStream(d Device) (*Stream, error) {
 	return &Stream{s}, nil
 }
 
-// WithStream runs f. Operations that f calls on the same goroutine run on s, or on the default stream if s is nil.
+// WithStream runs f. Operations that f calls on the same goroutine run on s. If s is nil, they run on the default
+// device (see SetDefaultDevice), also inside WithDevice.
 func WithStream(s *Stream, f func()) {
 	if s == nil {
 		s = &Stream{}
@@ -70,7 +71,8 @@ func (s *Stream) Synchronize() error {
 	return nil
 }
 
-// Synchronize waits until the work started on the calling goroutine's current stream is done, for example by AsyncEval.
+// Synchronize waits for all work on the calling goroutine's current stream, such as that of AsyncEval. It returns
+// errors like Stream.Synchronize.
 func Synchronize() error { return (*Stream)(nil).Synchronize() }
 
 // String returns MLX's name of the stream, such as "Stream(Device(cpu, 0), 1)", or the error if MLX cannot be used.

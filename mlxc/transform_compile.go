@@ -34,10 +34,9 @@ type Compiled struct {
 // second per kernel, during which other goroutines wait. MLX keeps the resulting libraries among the system's temporary
 // files and loads them in later runs. It does not lock them: if two processes need the same new kernel at the same
 // time, or a process ended while building one, an evaluation fails with "file too short". Give concurrent processes
-// separate TMPDIR folders, and remove the folder mlx there after an interrupted build. If another user owns that
-// folder, or others may write to it, nothing is fused on CPU streams, and a log/slog warning gives the reason. The
-// same holds for g++ 13 or later with MLX's wheels, whose headers for fused functions it rejects. The first call decides
-// this for the process.
+// separate TMPDIR folders, and remove the folder mlx there after an interrupted build. Nothing is fused on CPU streams
+// if another user owns the folder mlx, if others may write to it, or if g++ 13 or later would compile MLX's wheel,
+// whose headers it rejects. A log/slog warning then gives the reason. The first call decides this for the process.
 //
 // Without a C++ compiler nothing is compiled on CPU streams; SetCompileMode(CompileNoFuse) needs no compiler. An
 // uncompiled f runs at every call, in its own scope (see WithScope): arrays that it makes are freed when it

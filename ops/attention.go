@@ -45,7 +45,8 @@ type AttentionConfig struct {
 	QueryStarts, KeyStarts *mlxc.Array
 }
 
-// Attention returns softmax(scale·q·kᵀ + mask)·v. The forward pass and the gradient are this project's kernels.
+// Attention returns softmax(scale·q·kᵀ + mask)·v. Kernels of this project compute it and its gradient, except in the
+// cases that are named below. Without a C++ compiler, on a CPU, MLX's operations compute both.
 //
 // The shapes are q [batch, heads, Lq, head_dim], k [batch, kvHeads, Lkv, head_dim], v [batch, kvHeads, Lkv, valueDim]
 // and, for the result, [batch, heads, Lq, valueDim]. All have one dtype: float32, float16 or bfloat16. heads is a

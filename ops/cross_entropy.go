@@ -62,7 +62,7 @@ type CrossEntropyConfig struct {
 // 2022, section 5, for ζ; Gemma Team, "Gemma 2", 2024, section 2, for c.
 //
 // A row whose target is negative or equals *IgnoreIndex is ignored: its loss and gradient are 0 for any logits, and
-// the mean does not count it. Any other target must be below V. CrossEntropy returns an error for a larger one if
+// the mean does not count it. Any other target must be below V. CrossEntropy returns an error for V or more if
 // targets has been computed, has at most 65,536 elements and, on an NVIDIA GPU, was made by [mlxc.FromSlice].
 // Otherwise the loss and gradient of the row are NaN.
 //

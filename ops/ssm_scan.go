@@ -21,20 +21,21 @@ type SSMScanConfig struct {
 // kernels.
 //
 // The shapes are x [batch, length, heads, P], dt [batch, length, heads], a [heads], b and c [batch, length, groups, N]
-// and, for y, [batch, length, heads, P]. heads is a multiple of groups, and neighboring heads share a group. P and N are
-// multiples of 8 up to 256. x, b and c have one dtype: float32, float16 or bfloat16; dt and a may have another one of
-// these. y has the dtype of x. state, after the last step of each sequence, is float32 of shape [sequences, heads, P, N].
-// At each step of a head:
+// and, for y, [batch, length, heads, P]. heads is a multiple of groups, and neighboring heads share a group. P and N
+// are multiples of 8 up to 256: the head dimension and the size of the state. x, b and c have one dtype: float32,
+// float16 or bfloat16. dt and a may each have any of these. y has the dtype of x. state, after the last step of each
+// sequence, is float32 of shape [sequences, heads, P, N]. At each step of a head:
 //
 //	h = exp(dt·a)·h + dt·x·bᵀ
 //	y = h·c + D·x
 //
-// dt must not be negative: it is usually a softplus. a is usually negative, so that the state decays. dt·a may be −∞, for
-// a decay of 0. Less than −128 counts as −∞. NaN or infinity in x, b or c may also reach earlier steps of its chunk.
+// dt must not be negative: it is usually a softplus. a is usually negative, so that the state decays. dt·a may be −∞,
+// for a decay of 0. Less than −128 counts as −∞. NaN or infinity in x, b or c may also make results of earlier steps
+// NaN, up to 127 steps before.
 //
-// All floating-point inputs have gradients. Arithmetic is float32. On NVIDIA GPUs, factors of matrix products are rounded
-// to the dtype of x if it has 16 bits, and states to TF32. Results have the same bits in every run. Memory is linear in the
-// length: the kernels keep one state for each chunk of 64 or 128 steps.
+// All floating-point inputs have gradients. Arithmetic is float32. On NVIDIA GPUs, factors of matrix products are
+// rounded to the dtype of x if it has 16 bits, and states to TF32. Results have the same bits in every run. Memory is
+// linear in the length: the kernels keep one state for each chunk of 64 or 128 steps.
 //
 // Without a C++ compiler, on a CPU, SSMScan is composed of basic MLX operations for each step.
 func SSMScan(x, dt, a, b, c *mlxc.Array, cfg SSMScanConfig) (y, state *mlxc.Array) {

@@ -17,9 +17,10 @@ type Gradient func(in, cotangents []Tensor) []Tensor
 // requires ⟨J·v, u⟩ = ⟨v, Jᵀ·u⟩, where J·v is computed from f alone, by central differences of the fourth order. Inputs
 // at the positions in fixed are not differentiated and have no gradient.
 //
-// The size of a direction in a row is the scale of the row (see eachRowScale). A step is then small against every row
-// of an input whose rows differ by orders of magnitude, and small against the argument of an exponential. Both sides
-// are sums of terms that may cancel, so the tolerance is relative to the sum of the absolute terms.
+// The size of a direction in a row is the standard deviation of the row, but at least 1e-3 of its root mean square and at
+// most 1. A step is then small against every row of an input whose rows differ by orders of magnitude, and small against
+// the argument of an exponential. Both sides are sums of terms that may cancel, so the tolerance is relative to the sum of
+// the absolute terms.
 func CheckDirectional(f Func, gradient Gradient, in []Tensor, fixed map[int]bool, rng *rand.Rand) error {
 	const (
 		// The truncation error falls with step⁴ and the rounding error rises with 1/step. They are equal near

@@ -1,5 +1,5 @@
 // Package oracle computes operations and their gradients in float64, in plain Go loops. Its results are the reference
-// that every other implementation is compared with.
+// that every other implementation is compared with. Functions panic if shapes do not match.
 //
 // The package shares no code with a kernel and is not fast. MLX's float64 is not a reference, because it computes
 // several functions in single precision. An error in a formula could be repeated in a kernel, so [CheckDirectional]

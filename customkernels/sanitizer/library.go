@@ -39,7 +39,8 @@ func Load(fsys fs.FS, name string) (*Library, error) {
 	return &Library{file}, nil
 }
 
-// NativeOptions are the options of LoadNative, like those of a compiler's command line.
+// NativeOptions are the options of LoadNative, like those of a compiler's command line. Include has the folders of the
+// file system for #include, in the order of the search. Define has macros, NAME or NAME=VALUE.
 type NativeOptions = preprocess.Options
 
 // LoadNative reads a Metal shader file to check its kernels as Metal runs them, without MLX. The host's C++ compiler

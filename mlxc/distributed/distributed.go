@@ -32,14 +32,15 @@ func (b Backend) Available() bool { return core.Available(string(b)) }
 
 // Group is a group of processes, which includes the calling one. Any goroutine may use it.
 //
-// Operations are lazy: a message is sent when a result is evaluated. All processes of a group must evaluate the same
+// Operations on arrays are lazy: a message is sent when a result is evaluated. AnyRank, OnFirst, WeightedMean and
+// Broadcast block until all processes call them. All processes of a group must evaluate the same
 // operations in the same order; otherwise they block. If no other array depends on a result, call [mlxc.Eval] on it.
 // Operations may be called under [mlxc.Compile].
 //
 // If a peer exits, the evaluation that needs it fails, and so does every later operation of the group. Discard the
-// arrays of a failed evaluation. If the operand of a message fails in one process, only that process gets the error, and
-// the others receive undefined elements; [Group.AnyRank] can tell them. MLX has no timeout for a peer that runs but does
-// not respond.
+// arrays of a failed evaluation. If the operand of a message fails in one process, only that process gets the error,
+// and the others receive undefined elements; [Group.AnyRank] can tell them. MLX has no timeout for a peer that runs but
+// does not respond.
 //
 // NCCL works on GPU streams, and the other backends on CPU streams. On a stream of the other device, operations use the
 // default stream of their own.
@@ -55,7 +56,8 @@ type Group struct {
 // ["10.0.0.2:5000"]]. NCCL reads MLX_RANK, MLX_WORLD_SIZE, NCCL_HOST_IP and NCCL_PORT.
 //
 // If the process was not started for the backend, Init returns an error if strict is set. Otherwise it returns a group
-// of one, whose operations return their argument. Later calls for the same backend return the same group.
+// of one: sums, means and Broadcast return their argument, and Send and Recv are errors. Later calls for the same
+// backend return another Group for the same processes.
 func Init(backend Backend, strict bool) (*Group, error) {
 	const op = "distributed.Init"
 	handle, err := core.Init(string(backend), strict)
@@ -91,7 +93,7 @@ func (g *Group) Size() int { return g.size }
 func (g *Group) Backend() Backend { return g.backend }
 
 // Split returns the group of the processes that pass the same color, which must not be negative. Ranks in the new group
-// follow key; processes that pass a negative key keep their relative order. Rings cannot be split.
+// ascend with key; processes that pass a negative key keep their relative order. Rings cannot be split.
 func (g *Group) Split(color, key int) (*Group, error) {
 	const op = "Split"
 	if g == nil {
@@ -197,8 +199,8 @@ func (g *Group) collect(op string, x *mlxc.Array) *mlxc.Array {
 	return core.Collect(g.handle, op, x)
 }
 
-// collectWithoutGradient is collect for operations whose gradients MLX 0.32.4 computes like those of a sum. Both kinds of
-// gradients are errors.
+// collectWithoutGradient is collect for operations whose gradients MLX 0.32.4 computes like those of a sum. Both kinds
+// of gradients are errors.
 func (g *Group) collectWithoutGradient(op string, x *mlxc.Array) *mlxc.Array {
 	if g == nil || g.size == 1 || x.Err() != nil {
 		return g.collect(op, x)

@@ -29,9 +29,9 @@ const (
 )
 
 // LoadSafetensors opens a safetensors file and returns its arrays by name, and its metadata, which is never nil. The
-// arrays are lazy: each reads its elements when it is evaluated. The file may be renamed, replaced or removed before
-// that. If it is modified, evaluating the remaining arrays fails. While an array reads its elements, other goroutines
-// cannot build or evaluate graphs.
+// arrays are lazy: each reads its elements when it is evaluated. The file stays open until its arrays are evaluated or
+// freed, and may be renamed, replaced or removed before that. If it is modified, evaluating the remaining arrays fails.
+// While an array reads its elements, other goroutines cannot build or evaluate graphs.
 //
 // The header is checked first. A truncated file, overlapping, missing or surplus bytes, a duplicate name, a dtype that
 // MLX lacks (8-bit floats), and other violations of the format are errors. If path is not a regular file but, for
@@ -69,7 +69,7 @@ func SaveSafetensors(path string, arrays map[string]*mlxc.Array, metadata map[st
 	})
 }
 
-// WriteSafetensors is [SaveSafetensors] for any writer.
+// WriteSafetensors is [SaveSafetensors] for any writer. After an error, w may have a part of the file.
 func WriteSafetensors(w io.Writer, arrays map[string]*mlxc.Array, metadata map[string]string) error {
 	if err := writeSafetensors(w, arrays, metadata); err != nil {
 		return mlxc.NewError("WriteSafetensors", err)

@@ -18,9 +18,9 @@ import (
 // Only LearningRate must be set. Without WeightDecay it is Adam.
 type AdamW[P any] struct {
 	LearningRate Schedule // η
-	Beta1        float64  // decay of the mean, below 1; 0 means 0.9
-	Beta2        float64  // decay of the variance, below 1; 0 means 0.999
-	Eps          float64  // ε; 0 means 1e-8
+	Beta1        float64  // decay of the mean, above 0 and below 1; 0 means 0.9
+	Beta2        float64  // decay of the variance, above 0 and below 1; 0 means 0.999
+	Eps          float64  // ε, above 0; 0 means 1e-8
 	WeightDecay  float64  // λ
 	// ShouldDecay reports whether weight decay applies to the parameter with this name. Nil applies it to all
 	// parameters. The weights of norms and biases are usually excluded.

@@ -30,7 +30,8 @@ type Training[P, S any] struct {
 // If a step needs more than a loss, use an optimizer and the functions of package tree directly; see the example in the
 // package documentation.
 type Trainer[P, S, B any] struct {
-	// State holds the arrays after the last step. Step frees the arrays that it replaces.
+	// State holds the arrays after the last step. Step frees the arrays that it replaces. The caller may assign it
+	// between steps, for example to resume, and frees it with tree.Free.
 	State Training[P, S]
 	// MaxNorm limits the global norm of the gradients; see ClipByGlobalNorm. 0 sets no limit. Set it before the first
 	// step.
@@ -55,9 +56,10 @@ type stepOutput[P, S any] struct {
 	Loss  *mlxc.Array // float32, or float64 for a float64 loss
 }
 
-// NewTrainer returns a trainer that minimizes loss, whose value has shape (). The trainer takes ownership of params. A
-// batch is a tree, such as a struct of inputs and targets. Arrays that loss captures, such as frozen parameters, are
-// constants. The step is compiled; see tree.Compile for fields that do not hold arrays.
+// NewTrainer returns a trainer that minimizes loss, whose value has shape (). Call it outside of scopes: the end of a
+// scope would free State. The first step frees params; if NewTrainer fails, they stay the caller's. A batch is a tree,
+// such as a struct of inputs and targets. Arrays that loss captures, such as frozen parameters, are constants. The step
+// is compiled; see tree.Compile for fields that do not hold arrays.
 func NewTrainer[P, S, B any](
 	params P, optimizer Optimizer[P, S], loss func(params P, batch B) *mlxc.Array,
 ) (*Trainer[P, S, B], error) {
@@ -113,8 +115,9 @@ func (t *Trainer[P, S, B]) average(value *mlxc.Array, grads P) (*mlxc.Array, P, 
 }
 
 // Step updates State by the gradient of the batch's loss, and returns the loss before the update. It neither keeps nor
-// frees the batch. After an error State is unchanged; a loss that is NaN or infinite is an error. The first step, and
-// each step with new shapes or dtypes, compiles.
+// frees the batch. After an error State is unchanged. A loss that is NaN or infinite is an error. Gradients are not
+// checked: a finite loss with a gradient of NaN makes State NaN. The first step, and each step with new shapes or
+// dtypes, compiles.
 func (t *Trainer[P, S, B]) Step(batch B) (loss float64, err error) {
 	// The new state outlives the caller's scopes.
 	mlxc.OutsideScopes(func() {

@@ -16,12 +16,12 @@ import (
 // rows of weight for its own classes. The logits stay in their process: the processes exchange six numbers for each row
 // of hidden, and the gradient of hidden.
 //
-// hidden has shape (…,H) and dtype float32, float16 or bfloat16. weight has shape (V,H) and hidden's dtype, and holds
-// the classes first, first+1, … of all. Together the processes must hold each class once; V may differ among processes.
-// targets has shape (…) and dtype int32 or uint32, and counts all classes. The loss, its options and the treatment of
-// ignored targets are those of [ops.CrossEntropy]; V in its formulas is the number of all classes. The loss and the
-// gradients of a row whose target is not a class are NaN. hidden, targets and cfg must be equal in all processes. All
-// processes must evaluate the loss, and its gradient.
+// hidden has shape (…,H) and dtype float32, float16 or bfloat16. weight has shape (n,H) and hidden's dtype, and row i
+// is class first+i. Together the processes must hold each of the V classes once; n may differ among processes. targets
+// has shape (…) and dtype int32 or uint32, and holds classes from 0 to V−1. The loss, its options and the treatment of
+// ignored targets are those of [ops.CrossEntropy]. The loss and the gradients of a row whose target is not a class are
+// NaN. hidden, targets and cfg must be equal in all processes. All processes must evaluate the loss, and all or none
+// its gradient.
 //
 // Every process gets the same loss. It gets the gradient of its own weight, and the same whole gradient of hidden. The
 // sum over the classes is in the order in which the backend adds the processes' sums, which is fixed for a number of
