@@ -114,6 +114,28 @@ kernel void broken(device const float* x [[buffer(0)]], device float* y [[buffer
 	require.Equal(t, []float32{2, 4, 6}, mlxtest.Floats(t, x.Add(x)))
 }
 
+// Local variables that do not fit a thread's stack are an error, with and without fibers.
+func TestLargeLocalVariables(t *testing.T) {
+	for _, barrier := range []string{"", "threadgroup_barrier(mem_flags::mem_threadgroup);"} {
+		k := inline(t, `#include <metal_stdlib>
+using namespace metal;
+kernel void large(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
+                  uint i [[thread_position_in_grid]]) {
+  float sums[36 * 1024];
+  for (int j = 0; j < 36 * 1024; j++) sums[j] = x[(i + j) % 3];
+  `+barrier+`
+  y[i] = sums[int(x[i]) * 4097 % (36 * 1024)];
+}
+`)
+		x := mlxc.FromSlice([]float32{1, 2, 3})
+		l := perElement(x)
+		err := mlxc.WithDevice(mlxc.CPU, func() {
+			require.ErrorContains(t, k.Launch(l, x)[0].Err(), "the local variables of a thread take 147")
+		})
+		require.NoError(t, err)
+	}
+}
+
 // If a launch cannot allocate its output, the output and all arrays that depend on it keep the error. Other arrays are
 // unaffected. Eval and AsyncEval behave alike.
 func TestFailedLaunchPoisonsItsOutputsOnly(t *testing.T) {

@@ -7,7 +7,7 @@
 #include "mlxg_io.h"
 
 // MLXG_INTERFACE identifies the interface: a hash of its headers.
-#define MLXG_INTERFACE "09d5f8bc15f35993"
+#define MLXG_INTERFACE "30412ebd46e849ae"
 
 // mlxg_table holds the functions of libmlxg.
 typedef struct {

@@ -289,7 +289,7 @@ static long call(long n, long a = 0, long b = 0, long c = 0, long d = 0, long e 
 #endif
 }
 namespace { void mlxg_invoke(void* const* b, const mlxg::thread_position&) { *static_cast<int*>(b[0]) = int(` + expression + `); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "attempt", 1, 1, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "attempt", 1, mlxg_invoke };
 `
 	return func(t *testing.T) string {
 		p, err := checker.Build(t.Context(), text)

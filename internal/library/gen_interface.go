@@ -3,4 +3,4 @@
 package library
 
 // Interface identifies libmlxg's interface. A program can load a library with the same value.
-const Interface = "09d5f8bc15f35993"
+const Interface = "30412ebd46e849ae"

@@ -14,7 +14,6 @@ namespace mlxg {
 struct entry {
   const char* name;
   uint32_t buffers;
-  uint32_t uses_fibers;
   void (*invoke)(void* const* buffers, const position&);
 };
 
@@ -61,6 +60,7 @@ struct job {
   uint64_t chunk;                // number of threadgroups that a thread takes at a time
   alignas(64) uint32_t helpers;  // workers that run the job; only changed with the pool's lock
   uint32_t max_helpers;
+  bool lacks_stacks;  // a worker found no workspace for the job
   job* next;
   uint32_t share_count;
   share shares[max_shares];  // the first share_count
@@ -93,6 +93,30 @@ workspace* run_groups(workspace* w, uint32_t index, job* j);
 // Blocks asynchronous signals on this thread and stores the previous mask in *old. A signal handler would run on a
 // fiber's stack, which Go's handler does not support. Signals of faults, such as SIGSEGV, stay unblocked.
 void block_signals(sigset_t* old);
+
+// A normal_arithmetic gives this thread the default floating-point environment: rounding to nearest, with subnormal
+// numbers. Its destructor restores the environment of before. Otherwise results could depend on the thread that
+// computes them, since a library may have changed the environment of some threads.
+class normal_arithmetic {
+ public:
+#if defined(__x86_64__)
+  normal_arithmetic() : before_(__builtin_ia32_stmxcsr()) { __builtin_ia32_ldmxcsr(0x1f80); }
+  ~normal_arithmetic() { __builtin_ia32_ldmxcsr(before_); }
+
+ private:
+  uint32_t before_;
+#elif defined(__aarch64__)
+  normal_arithmetic() {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
+    __asm__ volatile("msr fpcr, xzr");
+  }
+  ~normal_arithmetic() { __asm__ volatile("msr fpcr, %0" : : "r"(before_)); }
+
+ private:
+  uint64_t before_;
+#endif
+  normal_arithmetic(const normal_arithmetic&) = delete;
+};
 
 // Starts workers until there are `count`. Having fewer is not an error: the calling thread can run any launch alone.
 void start_workers(uint32_t count);

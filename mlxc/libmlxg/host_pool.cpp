@@ -48,7 +48,7 @@ bool poll(F ready) {
 // Returns the first job that needs a helper, or NULL. The caller holds the pool's lock.
 job* find_job() {
   for (job* j = pool.jobs; j; j = j->next) {
-    if (j->helpers < j->max_helpers && has_groups(j)) {
+    if (j->helpers < j->max_helpers && !j->lacks_stacks && has_groups(j)) {
       return j;
     }
   }
@@ -59,6 +59,7 @@ job* find_job() {
 // workspace_reserve has promised to launches.
 void* worker_main(void* arg) {
   const uint32_t index = uint32_t(reinterpret_cast<uintptr_t>(arg));
+  const normal_arithmetic arithmetic;
   pthread_mutex_lock(&pool.lock);
   for (;;) {
     const uint32_t seen = pool.posted;
@@ -70,13 +71,12 @@ void* worker_main(void* arg) {
         workspace_release(run_groups(w, index, j));
       }
       pthread_mutex_lock(&pool.lock);
+      j->lacks_stacks = j->lacks_stacks || !w;
       // The job may end as soon as it has no helpers.
       if (__atomic_sub_fetch(&j->helpers, 1, __ATOMIC_RELEASE) == 0) {
         pthread_cond_broadcast(&pool.done);
       }
-      if (w) {
-        continue;
-      }
+      continue;
     }
     // Wait for another job.
     pthread_mutex_unlock(&pool.lock);

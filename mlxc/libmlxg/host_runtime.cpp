@@ -21,8 +21,8 @@ int mlxg_host_load(const char* path, mlxg_host_library* out, char* err, size_t e
   }
   const auto* e = static_cast<const struct entry*>(dlsym(handle, "mlxgrad_entry"));
   const auto* m = static_cast<const struct module*>(dlsym(handle, "mlxgrad_module"));
-  if (!e || !m || m->abi != abi_version) {
-    snprintf(err, errlen, "not a shader library of this version");
+  if (!e || !m) {
+    snprintf(err, errlen, "not a shader library");
     dlclose(handle);
     return -1;
   }
@@ -61,9 +61,7 @@ int mlxg_host_launch_prepare(void* context, char* err, size_t errlen) {
         err, errlen, "kernel %s: no memory for the stacks of a threadgroup of %u threads", l->entry->name, l->threads);
     return -1;
   }
-  if (l->groups > 1) {
-    start_workers(l->workers - 1);
-  }
+  start_workers(uint32_t(l->groups < l->workers ? l->groups : l->workers) - 1);
   return 0;
 }
 
@@ -72,6 +70,7 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
   job j;
   j.l = l;
   j.helpers = 0;
+  j.lacks_stacks = false;
   j.next = nullptr;
   j.lock = PTHREAD_MUTEX_INITIALIZER;
   uint32_t b = 0;
@@ -107,6 +106,7 @@ void mlxg_host_launch_run(void* context, const mlxg_view* inputs, const mlxg_vie
 
   sigset_t old;
   block_signals(&old);
+  const normal_arithmetic arithmetic;
   workspace_release(run_job(workspace_acquire(stacks(l)), &j));
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }

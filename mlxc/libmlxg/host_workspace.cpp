@@ -12,6 +12,8 @@ pthread_cond_t workspace_returned = PTHREAD_COND_INITIALIZER;
 workspace* free_list = nullptr;
 uint32_t guaranteed = 0;  // stacks of the largest workspace that workspace_reserve made
 uint32_t guarded = 0;     // stacks of all workspaces
+uint32_t in_use = 0;      // workspaces that are in no list
+uint32_t reserving = 0;   // threads in workspace_reserve that wait for the stacks of workspaces in use
 
 // The maximum number of stacks in the process: 16 workspaces for threadgroups of 1024 threads. A guarded stack is two
 // mappings. Linux allows a process 65530 mappings by default, and Go and MLX need some. At the limit a launch runs on
@@ -90,12 +92,16 @@ bool workspace_grow(workspace* w, uint32_t count) {
 
 // Returns a workspace with at least `count` stacks that is in no list, or NULL. The caller holds the lock.
 workspace* idle_workspace(uint32_t count) {
+  if (reserving > 0 && in_use > 0) {
+    return nullptr;  // otherwise new launches could keep workspace_reserve waiting
+  }
   const uint32_t least[] = {count, 0};  // a workspace grows only if no other one has enough stacks
   for (const uint32_t enough : least) {
     for (workspace** at = &free_list; *at; at = &(*at)->next) {
       workspace* w = *at;
       if (w->stacks >= enough && workspace_grow(w, count)) {
         *at = w->next;
+        ++in_use;
         return w;
       }
     }
@@ -108,39 +114,54 @@ workspace* idle_workspace(uint32_t count) {
     workspace_free(w);
     return nullptr;
   }
+  in_use += w != nullptr;
   return w;
+}
+
+// Makes an idle workspace with `count` stacks, and frees other idle ones if necessary. Returns false if there is no
+// memory or the stacks in use leave too few. The caller holds the lock.
+bool grow_idle_workspace(uint32_t count) {
+  workspace** most = &free_list;
+  for (workspace** at = &free_list; *at; at = &(*at)->next) {
+    if ((*at)->stacks > (*most)->stacks) {
+      most = at;
+    }
+  }
+  workspace* w = *most;
+  if (w) {
+    *most = w->next;
+  } else {
+    w = workspace_new();
+  }
+  if (!w) {
+    return false;
+  }
+  bool grown = workspace_grow(w, count);
+  while (!grown && free_list) {  // the stacks of idle workspaces count for the limit
+    workspace* idle = free_list;
+    free_list = idle->next;
+    workspace_free(idle);
+    grown = workspace_grow(w, count);
+  }
+  w->next = free_list;
+  free_list = w;
+  return grown;
 }
 
 }  // namespace
 
 bool workspace_reserve(uint32_t count) {
   pthread_mutex_lock(&lock);
-  if (guaranteed < count) {
-    workspace** most = &free_list;
-    for (workspace** at = &free_list; *at; at = &(*at)->next) {
-      if ((*at)->stacks > (*most)->stacks) {
-        most = at;
-      }
-    }
-    workspace* w = *most;
-    if (w) {
-      *most = w->next;
-    } else {
-      w = workspace_new();
-    }
-    bool grown = w && workspace_grow(w, count);
-    while (w && !grown && free_list) {  // the stacks of idle workspaces count for the limit
-      workspace* idle = free_list;
-      free_list = idle->next;
-      workspace_free(idle);
-      grown = workspace_grow(w, count);
-    }
-    if (grown) {
+  while (guaranteed < count) {
+    if (grow_idle_workspace(count)) {
       guaranteed = count;
-    }
-    if (w) {
-      w->next = free_list;
-      free_list = w;
+      pthread_cond_broadcast(&workspace_returned);  // for threads that have waited meanwhile
+    } else if (in_use > 0) {                        // running launches may have the stacks
+      ++reserving;
+      pthread_cond_wait(&workspace_returned, &lock);
+      --reserving;
+    } else {
+      break;
     }
   }
   const bool ok = guaranteed >= count;
@@ -168,6 +189,7 @@ workspace* workspace_acquire(uint32_t count) {
 
 void workspace_release(workspace* w) {
   pthread_mutex_lock(&lock);
+  --in_use;
   w->next = free_list;
   free_list = w;
   pthread_cond_broadcast(&workspace_returned);

@@ -29,7 +29,7 @@ void kernel_of_test(const uint* x, uint* y, uint i) {
 }
 namespace { void mlxg_invoke(void* const* b, const mlxg::thread_position& p) {
   kernel_of_test(static_cast<const uint*>(b[0]), static_cast<uint*>(b[1]), p.thread_position_in_grid.x); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "kernel_of_test", 2, 1, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "kernel_of_test", 2, mlxg_invoke };
 `
 }
 

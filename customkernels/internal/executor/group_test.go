@@ -228,7 +228,7 @@ namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& 
   a[k++] = p.dispatch_simdgroups_per_threadgroup; a[k++] = p.dispatch_quadgroups_per_threadgroup;
   a[k++] = p.threads_per_simdgroup; a[k++] = p.thread_execution_width;
 } }
-extern "C" const mlxg::entry mlxgrad_entry = { "positions", 1, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "positions", 1, mlxg_invoke };
 `
 
 func TestMetadata(t *testing.T) {
@@ -333,6 +333,8 @@ func TestRefusedLaunches(t *testing.T) {
 		{[3]int{0, 1, 1}, [3]int{1, 1, 1}, 2, "must be positive"},
 		{[3]int{1, 1, 1}, [3]int{1, -1, 1}, 2, "must be positive"},
 		{[3]int{1 << 33, 1, 1}, [3]int{1, 1, 1}, 2, "does not fit 32 bits"},
+		{[3]int{1 << 30, 1 << 30, 16}, [3]int{1, 1, 1}, 2, "has more than 2⁴⁸ threadgroups"}, // 2⁶⁴, 0 in 64 bits
+		{[3]int{1 << 30, 1 << 19, 1}, [3]int{1, 1, 1}, 2, "has more than 2⁴⁸ threadgroups"},
 		{[3]int{4096, 1, 1}, [3]int{1025, 1, 1}, 2, "1024 threads"},
 		{[3]int{4096, 8, 1}, [3]int{32, 32, 2}, 2, "has 2048 threads, more than 1024"},
 		{[3]int{32, 1, 1}, [3]int{32, 1, 1}, 4, "4 inputs with metadata need 4 buffers, and the kernel has 3"},

@@ -1,10 +1,13 @@
 package executor
 
 import (
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -103,4 +106,43 @@ func TestLargerThreadgroupsAfterManySmallOnes(t *testing.T) {
 	}
 	wg.Wait()
 	sumOfOnes(t, l, 128, 20000, 1024)
+}
+
+// A larger threadgroup waits for the stacks that running launches use. Only the first larger one of a process can wait,
+// so the test runs in a process of its own.
+func TestLargerThreadgroupsDuringManySmallOnes(t *testing.T) {
+	const variable = "EXECUTOR_TEST_LARGER"
+	if os.Getenv(variable) == "" {
+		exe, err := os.Executable()
+		require.NoError(t, err)
+		cmd := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), variable+"=1")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "--- PASS: "+t.Name())
+		return
+	}
+	setWorkers(t, 64)
+	l := compileFile(t, "row_sum")
+	var small, large sync.WaitGroup
+	stop := make(chan struct{})
+	for range 64 {
+		small.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					sumOfOnes(t, l, 32, 20000, 512)
+				}
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond) // until the workers have taken all stacks
+	for threads := 576; threads <= 1024; threads += 64 {
+		large.Go(func() { sumOfOnes(t, l, 4, 2000, threads) })
+	}
+	large.Wait()
+	close(stop)
+	small.Wait()
 }

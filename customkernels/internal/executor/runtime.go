@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime"
 	"sync/atomic"
 	"unsafe"
@@ -85,6 +86,9 @@ func (l *Library) ThreadgroupMemory() int { return int(l.c.threadgroup_memory) }
 // NeedsFibers reports whether threads of the kernel synchronize. Any other kernel runs as a loop.
 func (l *Library) NeedsFibers() bool { return l.c.uses_fibers != 0 }
 
+// maxGroups is the largest number of threadgroups, which no run of a program can reach.
+const maxGroups = 1 << 48
+
 // NewLaunch prepares a launch of the kernel. As in MLX, a threadgroup larger than the grid is reduced to it, and the
 // last threadgroup of an axis may be smaller. There is one Metadata for each input. The remaining buffers are the
 // outputs.
@@ -103,7 +107,7 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 	fail := func(format string, args ...any) (a, b, c, d unsafe.Pointer, err error) {
 		return nil, nil, nil, nil, fmt.Errorf("kernel %s: "+format, append([]any{l.name}, args...)...)
 	}
-	threads := 1
+	threads, groups := 1, uint64(1)
 	for d := range 3 {
 		if grid[d] < 1 || threadgroup[d] < 1 {
 			return fail("grid %v and threadgroup %v must be positive", grid, threadgroup)
@@ -115,6 +119,11 @@ func (l *Library) NewLaunch(grid, threadgroup [3]int, inputs ...Metadata) (prepa
 			return fail("threadgroup %v has more than %d threads", threadgroup, metalstd.MaxThreads)
 		}
 		threads *= threadgroup[d]
+		overflow, n := bits.Mul64(groups, uint64((grid[d]-1)/threadgroup[d]+1))
+		if overflow != 0 || n > maxGroups {
+			return fail("grid %v of threadgroups %v has more than 2⁴⁸ threadgroups", grid, threadgroup)
+		}
+		groups = n
 	}
 	if threads > metalstd.MaxThreads {
 		return fail("threadgroup %v has %d threads, more than %d", threadgroup, threads, metalstd.MaxThreads)

@@ -172,6 +172,9 @@ func fill(ctx context.Context, c *compiler, dir, key, source string) error {
 	if err := c.compile(ctx, work, name, file, out, flags); err != nil {
 		return err
 	}
+	if err := refuseFrames(work, name); err != nil {
+		return err
+	}
 	if err := RefuseImports(filepath.Join(work, out), name); err != nil {
 		return err
 	}

@@ -111,7 +111,8 @@ const preferWideVectors = "-mprefer-vector-width=512"
 
 // flags returns the flags of every compilation. -fno-strict-aliasing, -fno-finite-loops and -fwrapv define behavior
 // that Metal defines and C++ does not: access to a value as another type, infinite loops, and signed overflow.
-// Contraction is off so that g++ and clang give the same bits. A literal without a suffix is a float, as in MSL.
+// Contraction is off so that g++ and clang give the same bits. A literal without a suffix is a float, as in MSL. With
+// -fstack-clash-protection, a stack that overflows meets its guard page, which a large frame would otherwise skip.
 func (c *compiler) flags() []string {
 	optimization := "-O3"
 	if quickcompile.Enabled() {
@@ -121,7 +122,7 @@ func (c *compiler) flags() []string {
 		"-std=c++20", optimization, "-fPIC", "-shared",
 		"-fno-strict-aliasing", "-fno-finite-loops", "-fwrapv", "-ffp-contract=off",
 		"-fno-math-errno", "-fno-trapping-math",
-		"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-stack-protector",
+		"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-stack-protector", "-fstack-clash-protection",
 		"-w", "-pipe",
 	}
 	if c.clang() {
@@ -130,6 +131,9 @@ func (c *compiler) flags() []string {
 		f = append(f, "-fsingle-precision-constant")
 		// g++ unrolls loops of 16 iterations before it vectorizes, and then fails to vectorize conversions of half.
 		f = append(f, "--param=max-completely-peel-times=8")
+		if runtime.GOARCH == "arm64" {
+			f = append(f, "--param=stack-clash-protection-guard-size=12") // a guard of 4 KiB instead of 64
+		}
 	}
 	if runtime.GOARCH == "arm64" {
 		f = append(f, "-mcpu=native")
@@ -176,7 +180,7 @@ func libraries() []string {
 // compile compiles source to the shader library out. Both are names of files in dir, which also holds the headers. So
 // the compiler's messages contain no folder.
 func (c *compiler) compile(ctx context.Context, dir, kernel, source, out string, flags []string) error {
-	args := append([]string{"-o", out, source}, libraries()...)
+	args := append([]string{"-o", out, "-fstack-usage", source}, libraries()...)
 	return (&Toolchain{c}).RunOnHeaders(ctx, dir, kernel, metalstd.HostHeader, "", flags, args...)
 }
 

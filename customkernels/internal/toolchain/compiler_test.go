@@ -1,6 +1,8 @@
 package toolchain
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,4 +17,33 @@ func TestClangVersion(t *testing.T) {
 	} {
 		require.Equal(t, want, clangVersion(line), line)
 	}
+}
+
+// A wrapper such as ccache starts the compiler that its arguments name. The version is that of the compiler, also after
+// another compiler has taken its place.
+func TestVersionOfAWrappedCompiler(t *testing.T) {
+	t.Setenv("MLXGRAD_CACHE", t.TempDir())
+	dir := t.TempDir()
+	wrapper, compiler := filepath.Join(dir, "wrapper"), filepath.Join(dir, "compiler")
+	require.NoError(t, os.WriteFile(wrapper, []byte("#!/bin/sh\nexec \"$@\"\n"), 0o700))
+	for _, version := range []string{"g++ 12", "clang version 18"} {
+		require.NoError(t, os.WriteFile(compiler, []byte("#!/bin/sh\necho "+version+"\n"), 0o700))
+		for range 2 {
+			c, err := newCompiler([]string{wrapper, compiler})
+			require.NoError(t, err)
+			require.Equal(t, version, c.version)
+		}
+	}
+}
+
+func TestLargeFrames(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "library.so-k.su"), []byte(text), 0o600))
+	}
+	require.NoError(t, refuseFrames(dir, "k"), "no file")
+	write("k.cpp:1:6:void f()\t114688\tstatic\nk.cpp:9:6:void g(float*)\t16\tdynamic,bounded\n\n")
+	require.NoError(t, refuseFrames(dir, "k"))
+	write("k.cpp:1:6:void f()\t16\tstatic\nk.cpp:9:6:void g()\t114704\tstatic\n")
+	require.ErrorContains(t, refuseFrames(dir, "k"), "kernel k: the local variables of a thread take 114704 bytes")
 }

@@ -138,6 +138,14 @@ func Keep(file, path string) error {
 	if err := os.Chmod(file, 0o700); err != nil {
 		return err
 	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	// Kept does not read the file, so it must be complete after a power failure, too.
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
 	return os.Rename(file, path)
 }
 

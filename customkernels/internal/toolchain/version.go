@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -19,7 +20,14 @@ func compilerVersion(path string, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	id += "\x00" + strings.Join(args, "\x00")
+	for _, arg := range args { // a compiler behind a wrapper such as ccache, or an option
+		id += "\x00" + arg
+		if program, err := exec.LookPath(arg); err == nil {
+			if of, err := Identity(program); err == nil {
+				id += "\x00" + of
+			}
+		}
+	}
 	switch known, _ := versions.Load(id); known := known.(type) {
 	case string:
 		return known, nil

@@ -23,9 +23,6 @@ type HostSource struct {
 	// Variables on, the number of the kernel's own threadgroup variables.
 	ThreadgroupArguments []string
 	Variables            int
-	// NeedsFibers is set if the text may contain a barrier, a SIMD-group or quad-group operation, or threadgroup
-	// memory. The threads of a threadgroup then run as fibers.
-	NeedsFibers bool
 }
 
 // HostBuffer is a buffer of a generated kernel: an input, an output, or a shape, strides or number of dimensions that

@@ -16,7 +16,7 @@ func (h *rewriter) finish() (*HostSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &HostSource{KernelName: kernel.Name, NeedsFibers: h.needsFibers()}
+	out := &HostSource{KernelName: kernel.Name}
 	if out.Buffers, err = hostBuffers(kernel); err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (h *rewriter) finish() (*HostSource, error) {
 		b.WriteByte('\n')
 	}
 	b.WriteString(ending)
-	b.WriteString(entry(kernel, arguments, len(out.Buffers), out.NeedsFibers, scope))
+	b.WriteString(entry(kernel, arguments, len(out.Buffers), scope))
 	out.Source = b.String()
 	return out, nil
 }
@@ -53,7 +53,7 @@ func hostBuffers(kernel *msl.Kernel) ([]HostBuffer, error) {
 }
 
 // entry returns the C++ text of the function that the executor calls.
-func entry(k *msl.Kernel, arguments []string, buffers int, fibers bool, scope string) string {
+func entry(k *msl.Kernel, arguments []string, buffers int, scope string) string {
 	list := callArguments(k, func(b *msl.Buffer) string {
 		constness := "const "
 		if b.Writable() {
@@ -72,12 +72,7 @@ func entry(k *msl.Kernel, arguments []string, buffers int, fibers bool, scope st
 	}
 	b.WriteString(elementNames(k, arguments))
 	b.WriteString("  " + kernelCall(k, arguments, list, scope) + ";\n}\n}\n")
-	used := 0
-	if fibers {
-		used = 1
-	}
-	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", k.Name, buffers,
-		used)
+	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, mlxg_invoke};\n", k.Name, buffers)
 	return b.String()
 }
 
@@ -138,25 +133,6 @@ func kernelCall(k *msl.Kernel, arguments, list []string, scope string) string {
 		name += "<" + strings.Join(arguments, ", ") + ">"
 	}
 	return name + "(\n      " + strings.Join(list, ",\n      ") + ")"
-}
-
-// needsFibers reports whether the text has a token, also in macros, that makes threads of a threadgroup cooperate.
-func (h *rewriter) needsFibers() bool {
-	for _, t := range h.code.Tokens {
-		if t.Kind != msl.Identifier {
-			continue
-		}
-		if _, position := msl.PositionTypes[t.Text]; position {
-			continue
-		}
-		switch {
-		case strings.HasPrefix(t.Text, "simd_"), strings.HasPrefix(t.Text, "quad_"),
-			strings.HasPrefix(t.Text, "simdgroup_"), strings.Contains(t.Text, "simdgroup_matrix"),
-			strings.Contains(t.Text, "barrier"), t.Text == "threadgroup":
-			return true
-		}
-	}
-	return false
 }
 
 // wrap puts the text into a namespace within namespace metal, so that its names hide names of the C library (gamma,

@@ -212,25 +212,3 @@ func TestHostErrors(t *testing.T) {
 		})
 	}
 }
-
-func TestHostNeedsFibers(t *testing.T) {
-	tests := map[string]bool{
-		"y[0] = 1;":                                              false,
-		"y[thread_index_in_simdgroup] = 1;":                      false,
-		"y[simdgroup_index_in_threadgroup] = 1;":                 false,
-		"// simd_sum\ny[0] = 1;":                                 false,
-		"y[0] = simd_sum(1);":                                    true,
-		"y[0] = quad_max(1);":                                    true,
-		"threadgroup_barrier(mem_flags::mem_none);":              true,
-		"simdgroup_barrier(mem_flags::mem_none);":                true,
-		"threadgroup float a;":                                   true,
-		"simdgroup_float8x8 m;":                                  true,
-		"auto m = make_filled_simdgroup_matrix<float, 8, 8>(0);": true,
-		"\n#define SUM(x) simd_sum(x)\ny[0] = SUM(1);":           true,
-	}
-	for body, want := range tests {
-		host, err := Host("[[kernel]] void f(device float* y [[buffer(0)]]) {\n" + body + "\n}\n")
-		require.NoError(t, err)
-		require.Equal(t, want, host.NeedsFibers, body)
-	}
-}

@@ -43,7 +43,6 @@ func TestHostDescription(t *testing.T) {
 		{"dx", "float16_t", false, true},
 		{"p", "float", false, true},
 	}, host.Buffers)
-	require.True(t, host.NeedsFibers)
 
 	host, err = Host(generatedTexts(t)["mlx_atomic"])
 	require.NoError(t, err)
@@ -55,7 +54,6 @@ func TestHostDescription(t *testing.T) {
 		{"h", "atomic<uint32_t>", false, true},
 		{"y", "atomic<float>", false, true},
 	}, host.Buffers)
-	require.False(t, host.NeedsFibers)
 }
 
 // The translation changes qualifiers, attributes, and the constructs that depend on them. All other tokens keep their

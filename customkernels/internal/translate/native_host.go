@@ -25,7 +25,7 @@ func HostNative(text string, values Values, conditionals ...int) (*HostSource, e
 		return nil, err
 	}
 	renumber(kernel)
-	out := &HostSource{KernelName: kernel.Name, NeedsFibers: h.needsFibers()}
+	out := &HostSource{KernelName: kernel.Name}
 	if out.Buffers, err = hostBuffers(kernel); err != nil {
 		return nil, err
 	}
@@ -53,12 +53,8 @@ func HostNative(text string, values Values, conditionals ...int) (*HostSource, e
 	path := strings.Join(append(named([]string{scope}), append(named(kernel.Namespaces), "mlxg_call")...), "::")
 	b.WriteString("namespace {\nvoid mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {\n  " +
 		path + "(buffers, p);\n}\n}\n")
-	used := 0
-	if out.NeedsFibers {
-		used = 1
-	}
-	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, %d, mlxg_invoke};\n", kernel.Name,
-		len(out.Buffers), used)
+	fmt.Fprintf(&b, "extern \"C\" const mlxg::entry mlxgrad_entry = {%q, %d, mlxg_invoke};\n", kernel.Name,
+		len(out.Buffers))
 	out.Source = b.String()
 	for _, a := range kernel.Threadgroup {
 		out.ThreadgroupArguments = append(out.ThreadgroupArguments, a.Name)

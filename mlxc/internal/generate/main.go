@@ -20,6 +20,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 func main() {
@@ -69,11 +70,16 @@ func allFiles(c *coverage, pkg string) (map[string][]byte, error) {
 		}
 		headers = append(headers, string(text))
 	}
-	executor, err := os.ReadFile(filepath.Join(pkg, "..", "customkernels", "internal", "executor", "runtime.h"))
-	if err != nil {
-		return nil, err
+	// The interface of the host executor, and the data that it shares with compiled kernels.
+	var executor strings.Builder
+	for _, name := range []string{"executor/runtime.h", "metalstd/host/mlxg_abi.h", "metalstd/host/mlxg_positions.h"} {
+		text, err := os.ReadFile(filepath.Join(pkg, "..", "customkernels", "internal", name))
+		if err != nil {
+			return nil, err
+		}
+		executor.Write(text)
 	}
-	maps.Copy(files, emitInterface(string(executor), append(headers, string(files[callsHeader]))...))
+	maps.Copy(files, emitInterface(executor.String(), append(headers, string(files[callsHeader]))...))
 	return files, nil
 }
 

@@ -13,7 +13,6 @@ namespace mlxg {
 struct entry {
   const char* name;
   uint32_t buffers;
-  uint32_t uses_fibers;
   void (*invoke)(void* const* buffers, const ::checker::position&);
 };
 }  // namespace mlxg

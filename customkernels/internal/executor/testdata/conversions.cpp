@@ -27,4 +27,4 @@ uint differences_of(const half* h, const float* f) {
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_conversions(static_cast<const ushort*>(buffers[0]), static_cast<const float*>(buffers[1]), static_cast<uint*>(buffers[2]), p.thread_position_in_grid); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_conversions", 3, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_conversions", 3, mlxg_invoke };

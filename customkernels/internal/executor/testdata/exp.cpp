@@ -26,4 +26,4 @@ void compute(F f, uint bits, uint step, float* y) {
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_exp(static_cast<const uint*>(buffers[0]), static_cast<float*>(buffers[1]), p.thread_position_in_grid, p.threads_per_grid); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_exp", 2, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_exp", 2, mlxg_invoke };

@@ -38,4 +38,4 @@ uint differences(F f, const float (&x)[64][16]) {
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_exp_tile(static_cast<const uint*>(buffers[0]), static_cast<uint*>(buffers[1]), p.thread_position_in_grid); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_exp_tile", 2, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_exp_tile", 2, mlxg_invoke };

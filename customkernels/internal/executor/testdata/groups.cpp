@@ -91,4 +91,4 @@
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_groups(static_cast<const int32_t*>(buffers[0]), static_cast<const float*>(buffers[1]), static_cast<float*>(buffers[2]), static_cast<atomic<uint>*>(buffers[3]), static_cast<uint*>(buffers[4]), p); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_groups", 5, 1, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_groups", 5, mlxg_invoke };

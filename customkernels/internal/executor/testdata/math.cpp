@@ -34,4 +34,4 @@
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_math(static_cast<const float*>(buffers[0]), static_cast<float*>(buffers[1]), p.thread_position_in_grid, p.threads_per_grid); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_math", 2, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_math", 2, mlxg_invoke };

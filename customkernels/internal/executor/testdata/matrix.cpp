@@ -41,4 +41,4 @@ template <typename T>
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_matrix<TYPE>(static_cast<const TYPE*>(buffers[0]), static_cast<const TYPE*>(buffers[1]), static_cast<const float*>(buffers[2]), static_cast<float*>(buffers[3]), static_cast<TYPE*>(buffers[4]), p.threadgroup_position_in_grid, p.thread_position_in_threadgroup, p.thread_index_in_simdgroup); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_matrix", 5, 1, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_matrix", 5, mlxg_invoke };

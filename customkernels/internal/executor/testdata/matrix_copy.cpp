@@ -7,4 +7,4 @@
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_matrix_copy(static_cast<const float*>(buffers[0]), static_cast<float*>(buffers[1]), p.threadgroup_position_in_grid); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_matrix_copy", 2, 1, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_matrix_copy", 2, mlxg_invoke };

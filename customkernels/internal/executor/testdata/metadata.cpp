@@ -14,4 +14,4 @@
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_metadata(static_cast<const float*>(buffers[0]), static_cast<const int*>(buffers[1]), static_cast<const int64_t*>(buffers[2]), *static_cast<const int*>(buffers[3]), static_cast<const float*>(buffers[4]), static_cast<const int*>(buffers[5]), static_cast<float*>(buffers[6]), p.thread_position_in_grid); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_metadata", 7, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_metadata", 7, mlxg_invoke };

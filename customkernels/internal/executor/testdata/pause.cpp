@@ -18,4 +18,4 @@
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_pause(*static_cast<const int32_t*>(buffers[0]), static_cast<atomic<uint>*>(buffers[1]), static_cast<uint*>(buffers[2]), static_cast<uint*>(buffers[3]), p); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_pause", 4, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_pause", 4, mlxg_invoke };

@@ -43,4 +43,4 @@ template <typename T>
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_rms_norm_like<TYPE>(static_cast<const TYPE*>(buffers[0]), static_cast<const TYPE*>(buffers[1]), static_cast<const TYPE*>(buffers[2]), static_cast<const int32_t*>(buffers[3]), static_cast<TYPE*>(buffers[4]), static_cast<float*>(buffers[5]), p.threadgroup_position_in_grid, p.thread_index_in_simdgroup); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_rms_norm_like", 6, 1, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_rms_norm_like", 6, mlxg_invoke };

@@ -21,4 +21,4 @@ template <typename T>
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_row_sum<bfloat16_t>(static_cast<const bfloat16_t*>(buffers[0]), static_cast<const int32_t*>(buffers[1]), static_cast<float*>(buffers[2]), p.threadgroup_position_in_grid, p.threads_per_threadgroup, p.thread_position_in_threadgroup, p.simdgroup_index_in_threadgroup, p.thread_index_in_simdgroup, p.simdgroups_per_threadgroup); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_row_sum", 3, 1, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_row_sum", 3, mlxg_invoke };

@@ -36,4 +36,4 @@
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_scalars(static_cast<const uint*>(buffers[0]), static_cast<const ushort*>(buffers[1]), static_cast<float*>(buffers[2]), static_cast<float*>(buffers[3]), static_cast<ushort*>(buffers[4]), static_cast<ushort*>(buffers[5]), static_cast<ushort*>(buffers[6]), p.thread_position_in_grid); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_scalars", 7, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_scalars", 7, mlxg_invoke };

@@ -124,4 +124,4 @@ T bits(int mode, T v) {
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_simd(static_cast<const int32_t*>(buffers[0]), static_cast<const uint*>(buffers[1]), static_cast<const float*>(buffers[2]), static_cast<uint*>(buffers[3]), static_cast<float*>(buffers[4]), p.thread_position_in_grid, p.thread_index_in_simdgroup); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_simd", 5, 1, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_simd", 5, mlxg_invoke };

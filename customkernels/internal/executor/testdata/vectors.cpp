@@ -67,4 +67,4 @@ constexpr float2 corner = float2(1, 2);
 }
 namespace { void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
  custom_kernel_vectors(static_cast<const float*>(buffers[0]), static_cast<uchar*>(buffers[1]), p.thread_position_in_grid); } }
-extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_vectors", 2, 0, mlxg_invoke };
+extern "C" const mlxg::entry mlxgrad_entry = { "custom_kernel_vectors", 2, mlxg_invoke };

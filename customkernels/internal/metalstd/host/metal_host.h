@@ -38,7 +38,6 @@ static_assert(sizeof(metal::uint3) == 16 && alignof(metal::uint3) == 16);
 struct entry {
   const char* name;
   uint32_t buffers;
-  uint32_t uses_fibers;
   void (*invoke)(void* const* buffers, const thread_position&);
 };
 }  // namespace mlxg
@@ -92,7 +91,7 @@ void run_plain(void* const* buffers, const geometry* geo, uint64_t first, uint64
 }  // namespace mlxg
 
 extern "C" const mlxg::module mlxgrad_module = {
-    mlxg::abi_version, &mlxg::library_threadgroup_memory, &mlxg::library_uses_fibers, mlxg::run_plain};
+    &mlxg::library_threadgroup_memory, &mlxg::library_uses_fibers, mlxg::run_plain};
 #endif
 
 using namespace metal;

@@ -1,7 +1,7 @@
 // The data structures that a compiled shader and the host runtime share.
 //
-// Different compilers compile the two. The text of this file is part of the cache key of a library, so the runtime
-// never loads a library with another layout.
+// Different compilers compile the two. The text of this file is part of the cache key of a library and of libmlxg's
+// interface (library.Interface), so the runtime never loads a library with another layout.
 #ifndef MLXG_ABI_H
 #define MLXG_ABI_H
 
@@ -77,14 +77,12 @@ static_assert(sizeof(control) < stacks_offset / 2);
 
 // Data of a shader library for the runtime.
 struct module {
-  uint32_t abi;
   // Static initializers set these while the library is loaded.
   const uint32_t* threadgroup_memory;
   const uint32_t* uses_fibers;
   // Runs threadgroups first to last - 1 of a kernel that does not synchronize.
   void (*run_plain)(void* const* buffers, const geometry*, uint64_t first, uint64_t last);
 };
-constexpr uint32_t abi_version = 1;
 
 }  // namespace mlxg
 

@@ -104,4 +104,4 @@ void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
       p.thread_position_in_grid);
 }
 }
-extern "C" const mlxg::entry mlxgrad_entry = {"custom_kernel_histogram_float_uint8_t_uint32_t_float_float", 5, 1, mlxg_invoke};
+extern "C" const mlxg::entry mlxgrad_entry = {"custom_kernel_histogram_float_uint8_t_uint32_t_float_float", 5, mlxg_invoke};

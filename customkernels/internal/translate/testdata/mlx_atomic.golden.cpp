@@ -26,4 +26,4 @@ void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
       p.thread_position_in_grid);
 }
 }
-extern "C" const mlxg::entry mlxgrad_entry = {"custom_kernel_hist_float16_t_uint32_t_float", 6, 0, mlxg_invoke};
+extern "C" const mlxg::entry mlxgrad_entry = {"custom_kernel_hist_float16_t_uint32_t_float", 6, mlxg_invoke};

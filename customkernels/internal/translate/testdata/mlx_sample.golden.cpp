@@ -33,4 +33,4 @@ void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
       p.threadgroup_position_in_grid);
 }
 }
-extern "C" const mlxg::entry mlxgrad_entry = {"custom_kernel_rms_dx__float16_t_3_1_float16_t_bfloat16_tc_int32_t_floats_float16_t_float", 6, 1, mlxg_invoke};
+extern "C" const mlxg::entry mlxgrad_entry = {"custom_kernel_rms_dx__float16_t_3_1_float16_t_bfloat16_tc_int32_t_floats_float16_t_float", 6, mlxg_invoke};

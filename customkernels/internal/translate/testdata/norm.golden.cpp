@@ -74,4 +74,4 @@ void mlxg_invoke(void* const* buffers, const mlxg::thread_position& p) {
       p.threadgroup_position_in_grid);
 }
 }
-extern "C" const mlxg::entry mlxgrad_entry = {"custom_kernel_norm__float16_t_4_2_1_float16_t_float16_t_floatc_uint32_ts_float_float16_t", 6, 1, mlxg_invoke};
+extern "C" const mlxg::entry mlxgrad_entry = {"custom_kernel_norm__float16_t_4_2_1_float16_t_float16_t_floatc_uint32_ts_float_float16_t", 6, mlxg_invoke};
