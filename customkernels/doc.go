@@ -26,7 +26,7 @@
 //	            kernels stay loaded for the life of the process. A launch runs on up to
 //	            GOMAXPROCS threads, which Go derives from the affinity mask and the CPU limit of
 //	            a container. The number does not change results. The local variables of a function
-//	            may take 112 KiB for each thread.
+//	            may take 112 KiB for each thread, and less on systems with pages above 4 KiB.
 //
 // The node is lazy and works inside VJP, ValueAndGrad, Compile and Checkpoint. A kernel has no gradient: WithVJP adds
 // one.

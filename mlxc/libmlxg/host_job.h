@@ -60,7 +60,7 @@ struct job {
   uint64_t chunk;                // number of threadgroups that a thread takes at a time
   alignas(64) uint32_t helpers;  // workers that run the job; only changed with the pool's lock
   uint32_t max_helpers;
-  bool lacks_stacks;  // a worker found no workspace for the job
+  bool lacks_stacks;  // a worker found no workspace for the job, and none has been returned since
   job* next;
   uint32_t share_count;
   share shares[max_shares];  // the first share_count

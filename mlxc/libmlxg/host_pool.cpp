@@ -71,7 +71,13 @@ void* worker_main(void* arg) {
         workspace_release(run_groups(w, index, j));
       }
       pthread_mutex_lock(&pool.lock);
-      j->lacks_stacks = j->lacks_stacks || !w;
+      if (!w) {
+        j->lacks_stacks = true;
+      } else {  // which has been returned
+        for (job* k = pool.jobs; k; k = k->next) {
+          k->lacks_stacks = false;
+        }
+      }
       // The job may end as soon as it has no helpers.
       if (__atomic_sub_fetch(&j->helpers, 1, __ATOMIC_RELEASE) == 0) {
         pthread_cond_broadcast(&pool.done);

@@ -155,8 +155,7 @@ bool workspace_reserve(uint32_t count) {
   while (guaranteed < count) {
     if (grow_idle_workspace(count)) {
       guaranteed = count;
-      pthread_cond_broadcast(&workspace_returned);  // for threads that have waited meanwhile
-    } else if (in_use > 0) {                        // running launches may have the stacks
+    } else if (in_use > 0 && guarded + count > max_guarded) {  // running launches have the stacks
       ++reserving;
       pthread_cond_wait(&workspace_returned, &lock);
       --reserving;
@@ -164,6 +163,7 @@ bool workspace_reserve(uint32_t count) {
       break;
     }
   }
+  pthread_cond_broadcast(&workspace_returned);  // for threads that have waited meanwhile
   const bool ok = guaranteed >= count;
   pthread_mutex_unlock(&lock);
   return ok;

@@ -45,13 +45,6 @@ functions* find_functions() {
   return &f;
 }
 
-// Whether MLX records CUDA graphs. MLX reads the variable at its first work on a GPU, which comes after this library
-// was loaded.
-const bool has_graphs = [] {
-  const char* value = std::getenv("MLX_USE_CUDA_GRAPHS");
-  return !value || std::atoi(value);
-}();
-
 }  // namespace
 
 const functions& mlxg::cuda::api() {
@@ -66,6 +59,10 @@ void mlxg::cuda::check(int status, const char* function) {
 }
 
 void* mlxg::cuda::graph_of(encoder* e) {
+  static const bool has_graphs = [] {  // as MLX reads it, at its first work on a GPU
+    const char* value = std::getenv("MLX_USE_CUDA_GRAPHS");
+    return !value || std::atoi(value);
+  }();
   // The members of an encoder begin with its device, its stream and its graph.
   return has_graphs ? static_cast<void**>(e)[2] : nullptr;
 }

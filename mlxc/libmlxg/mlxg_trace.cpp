@@ -11,6 +11,7 @@
 #include "mlx/export.h"
 #include "mlx/mlx.h"
 #include "mlx/primitives.h"
+#include "mlxg_evaluation.h"
 #include "mlxg_internal.h"
 #include "mlxg_io.h"
 #include "mlxg_primitive.h"
@@ -86,7 +87,11 @@ class custom_transform_remover {
       return;
     }
     if (is_captured(a)) {
-      mx::eval({a});  // export the elements instead of a reference to a file or to compiled code
+      // Export the elements instead of a reference to a file or to compiled code.
+      mlxg::arrays one{a};
+      mlxg::repair(one);
+      mlxg::evaluation::plan(one, true)->run(one);
+      mlxg::restore_signal_stacks();
     }
     bool constant = !a.has_primitive() && a.status() != mx::array::Status::unscheduled;
     if (constant && !a.flags().row_contiguous) {

@@ -109,10 +109,12 @@ func newCompiler(command []string) (*compiler, error) {
 // preferWideVectors selects vectors of 512 bits. g++ prefers 256 bits, with which kernels take up to 1.6 times as long.
 const preferWideVectors = "-mprefer-vector-width=512"
 
+// protectStack makes a stack that overflows meet its guard page, which a large frame would otherwise skip.
+const protectStack = "-fstack-clash-protection"
+
 // flags returns the flags of every compilation. -fno-strict-aliasing, -fno-finite-loops and -fwrapv define behavior
 // that Metal defines and C++ does not: access to a value as another type, infinite loops, and signed overflow.
-// Contraction is off so that g++ and clang give the same bits. A literal without a suffix is a float, as in MSL. With
-// -fstack-clash-protection, a stack that overflows meets its guard page, which a large frame would otherwise skip.
+// Contraction is off so that g++ and clang give the same bits. A literal without a suffix is a float, as in MSL.
 func (c *compiler) flags() []string {
 	optimization := "-O3"
 	if quickcompile.Enabled() {
@@ -122,7 +124,7 @@ func (c *compiler) flags() []string {
 		"-std=c++20", optimization, "-fPIC", "-shared",
 		"-fno-strict-aliasing", "-fno-finite-loops", "-fwrapv", "-ffp-contract=off",
 		"-fno-math-errno", "-fno-trapping-math",
-		"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-stack-protector", "-fstack-clash-protection",
+		"-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-fno-stack-protector", protectStack,
 		"-w", "-pipe",
 	}
 	if c.clang() {

@@ -44,10 +44,11 @@ func (t *Toolchain) Clang() bool { return t.c.clang() }
 // ClangVersion returns the major version of clang, or 0 for another compiler.
 func (t *Toolchain) ClangVersion() int { return clangVersion(t.c.version) }
 
-// Flags returns the flags that affect the results of a kernel: all flags except optimization and the kind of output.
+// Flags returns the flags that affect the results of a kernel: all flags except optimization, the protection of the
+// stack and the kind of output.
 func (t *Toolchain) Flags() []string {
 	return slices.DeleteFunc(t.c.flags(), func(f string) bool {
-		return strings.HasPrefix(f, "-O") || f == preferWideVectors || f == "-fPIC" || f == "-shared"
+		return strings.HasPrefix(f, "-O") || f == preferWideVectors || f == protectStack || f == "-fPIC" || f == "-shared"
 	})
 }
 

@@ -1,7 +1,6 @@
 package toolchain
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,12 +22,8 @@ func trustFile(info fs.FileInfo) error {
 
 // trustAbove returns an error if other users can replace dir, a path without symbolic links. They can if they can reach
 // and write a folder above it. In a sticky folder such as /tmp, users can replace only their own files.
-//
-// In a user namespace without root, as in some build sandboxes, the administrator's folders and the root folder seem to
-// belong to another user. That user's folders are trusted, but not in a sticky folder, where every user outside the
-// namespace seems to be the same.
 func trustAbove(dir string) error {
-	var problem, seeming error
+	var problem error
 	for dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 		info, err := os.Lstat(dir)
@@ -36,17 +31,10 @@ func trustAbove(dir string) error {
 			return err
 		}
 		private := info.Mode().Perm()&0o011 == 0 // other users reach no folder below it
-		sticky := info.Mode()&fs.ModeSticky != 0
-		if private || sticky {
+		if private || info.Mode()&fs.ModeSticky != 0 {
 			err = trustOwner(info)
 		} else {
 			err = trust(info)
-		}
-		if sticky {
-			problem = cmp.Or(problem, seeming)
-		}
-		if err != nil && ownsRoot(info) && (private || sticky || !writableByOthers(info)) {
-			seeming, err = cmp.Or(seeming, fmt.Errorf("%s: %w", dir, err)), nil
 		}
 		switch {
 		case err == nil && private:
@@ -58,10 +46,8 @@ func trustAbove(dir string) error {
 	return problem
 }
 
-func writableByOthers(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
-
 func trust(info fs.FileInfo) error {
-	if writableByOthers(info) {
+	if info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("writable by others (mode %04o)", info.Mode().Perm())
 	}
 	return trustOwner(info)
@@ -75,18 +61,14 @@ func trustOwner(info fs.FileInfo) error {
 	if owner == os.Geteuid() || owner == 0 {
 		return nil
 	}
-	return fmt.Errorf("owned by user %d", owner)
-}
-
-// ownsRoot reports whether the owner is that of the root folder.
-func ownsRoot(info fs.FileInfo) bool {
-	root, err := os.Lstat("/")
-	if err != nil {
-		return false
+	// In a user namespace without root, as in some build sandboxes, the administrator's files and the root folder seem
+	// to belong to another user.
+	if root, err := os.Lstat("/"); err == nil {
+		if administrator, ok := ownerOf(root); ok && owner == administrator {
+			return nil
+		}
 	}
-	administrator, known := ownerOf(root)
-	owner, ok := ownerOf(info)
-	return known && ok && owner == administrator
+	return fmt.Errorf("owned by user %d", owner)
 }
 
 func ownerOf(info fs.FileInfo) (uid int, ok bool) {
