@@ -41,11 +41,11 @@ import (
 // to arguments and gradients, a gradient takes the memory of all logits, half of what MLX's gradient takes. The loss
 // alone takes the memory of one slice, 128 MiB or a twelfth of all logits.
 //
-// On a CPU, an Apple GPU, and CUDA devices with MLX 0.32.2, the logits of a slice take at most 64 MiB (128 MiB on CUDA),
-// but a slice may always have 4096 classes. If two slices would suffice, there is one of up to twice the size. The kept logits take at most twice the
-// memory of weight or half the memory of all logits, whichever is larger; a single slice is always kept. Without the
-// gradient of weight, logits are kept only if there is a single slice. In addition to arguments and gradients, these
-// arrays are in memory:
+// On a CPU, an Apple GPU, and CUDA devices with MLX 0.32.2, the logits of a slice take at most 64 MiB (128 MiB on
+// CUDA), but a slice may always have 4096 classes. If two slices would suffice, there is one of up to twice the size.
+// The kept logits take at most twice the memory of weight or half the memory of all logits, whichever is larger; a
+// single slice is always kept. Without the gradient of weight, logits are kept only if there is a single slice. In
+// addition to arguments and gradients, these arrays are in memory:
 //
 //   - the kept logits, which are released as slices of dweight are computed
 //   - logits and dlogits of two slices; on Apple GPUs, of as many slices as MLX runs ahead (see
