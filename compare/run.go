@@ -28,8 +28,8 @@ type Options struct {
 
 // Run compares the gradients of ops on the current device. It continues after a failure and records it in the report; a
 // case without Inputs, Ours or a Reference is a failure, and so is one with elements whose Ours launches no kernel of
-// package customkernels. If ctx ends, Run stops after the current case and the report is
-// incomplete. No other goroutine may launch kernels at the same time, because Run counts all launches.
+// package customkernels. If ctx ends, Run stops after the current case and the report is incomplete. No other goroutine
+// may launch kernels at the same time, because Run counts all launches.
 func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 	out := &report.Report{
 		MLX:      mlxc.Version(),

@@ -88,8 +88,8 @@
 //
 // An *Error names the operation, the shapes and dtypes of its operands, and the line that called this package. Nothing
 // in this package ends the process, but a fault of MLX on a CUDA device can; docs/h200 lists the known ones. MLX's
-// exceptions become errors. If a Go function that MLX calls panics, the call
-// that ran the function returns a *PanicError.
+// exceptions become errors. If a Go function that MLX calls panics, the call that ran the function returns a
+// *PanicError.
 //
 // Some errors appear only at evaluation: a singular matrix, a kernel that does not compile, a lost process of a
 // distributed group. The failed array, and every array that depends on it, then returns the error at each later use.

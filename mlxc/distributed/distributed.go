@@ -33,9 +33,9 @@ func (b Backend) Available() bool { return core.Available(string(b)) }
 // Group is a group of processes, which includes the calling one. Any goroutine may use it.
 //
 // Operations on arrays are lazy: a message is sent when a result is evaluated. AnyRank, OnFirst, WeightedMean and
-// Broadcast block until all processes call them. All processes of a group must evaluate the same
-// operations in the same order; otherwise they block. If no other array depends on a result, call [mlxc.Eval] on it.
-// Operations may be called under [mlxc.Compile].
+// Broadcast block until all processes call them. All processes of a group must evaluate the same operations in the same
+// order; otherwise they block. If no other array depends on a result, call [mlxc.Eval] on it. Operations may be called
+// under [mlxc.Compile].
 //
 // If a peer exits, the evaluation that needs it fails, and so does every later operation of the group. Discard the
 // arrays of a failed evaluation. If the operand of a message fails in one process, only that process gets the error,

@@ -73,7 +73,7 @@ void* worker_main(void* arg) {
       pthread_mutex_lock(&pool.lock);
       if (!w) {
         j->lacks_stacks = true;
-      } else {  // which has been returned
+      } else {  // the stacks of w are free again
         for (job* k = pool.jobs; k; k = k->next) {
           k->lacks_stacks = false;
         }

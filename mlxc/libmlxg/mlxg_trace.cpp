@@ -1,11 +1,12 @@
 // Export of functions to files and traces, import, and printing of graphs.
 #include <cstdio>
-#include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "mlx/export.h"
@@ -64,20 +65,19 @@ class custom_transform_remover {
     if (auto in = mlxg::forwarded(a)) {
       return {*in};
     }
+    return unwrapped(a).second;
+  }
+
+  // unwrapped returns the primitive of a node, or null, and its inputs, both without wrappers.
+  static std::pair<std::shared_ptr<mx::Primitive>, mlxg::arrays> unwrapped(const mx::array& a) {
     auto primitive = a.has_primitive() ? a.primitive_ptr() : nullptr;
     auto inputs = a.inputs();
     mlxg::unwrap(primitive, inputs);
-    return inputs;
+    return {std::move(primitive), std::move(inputs)};
   }
 
   static bool is_captured(const mx::array& a) {
-    if (!a.has_primitive()) {
-      return false;
-    }
-    auto primitive = a.primitive_ptr();
-    auto inputs = a.inputs();
-    mlxg::unwrap(primitive, inputs);
-    auto own = dynamic_cast<mlxg::opaque*>(primitive.get());
+    auto own = dynamic_cast<mlxg::opaque*>(unwrapped(a).first.get());
     return own && own->is_captured();
   }
 
@@ -101,9 +101,7 @@ class custom_transform_remover {
       set(a, dense);
       return;
     }
-    auto primitive = a.has_primitive() ? a.primitive_ptr() : nullptr;
-    auto inputs = a.inputs();
-    mlxg::unwrap(primitive, inputs);
+    auto [primitive, inputs] = unwrapped(a);
     bool changed = a.has_primitive() && primitive != a.primitive_ptr();
     for (auto& in : inputs) {
       auto& rebuilt = done_.at(in.id());

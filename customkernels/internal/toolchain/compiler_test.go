@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,8 +43,9 @@ func TestLargeFrames(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "library.so-k.su"), []byte(text), 0o600))
 	}
 	require.NoError(t, refuseFrames(dir, "k"), "no file")
-	write("k.cpp:1:6:void f()\t114688\tstatic\nk.cpp:9:6:void g(float*)\t16\tdynamic,bounded\n\n")
+	write(fmt.Sprintf("k.cpp:1:6:void f()\t%d\tstatic\nk.cpp:9:6:void g(float*)\t16\tdynamic,bounded\n\n", maxFrame))
 	require.NoError(t, refuseFrames(dir, "k"))
-	write("k.cpp:1:6:void f()\t16\tstatic\nk.cpp:9:6:void g()\t114704\tstatic\n")
-	require.ErrorContains(t, refuseFrames(dir, "k"), "kernel k: the local variables of a thread take 114704 bytes")
+	write(fmt.Sprintf("k.cpp:1:6:void f()\t16\tstatic\nk.cpp:9:6:void g()\t%d\tstatic\n", maxFrame+16))
+	require.ErrorContains(t, refuseFrames(dir, "k"),
+		fmt.Sprintf("kernel k: the local variables of a thread take %d bytes", maxFrame+16))
 }
