@@ -33,7 +33,7 @@ func init() {
 // For each case it tries 20 random inputs, in each dtype. It chooses
 //   - a size for each dimension that [Input.Dims] names, the same for all inputs;
 //   - values for each input without Values: usually Normal(1), otherwise a harder distribution, such as [Spread],
-//     [Spike] or [Zero];
+//     [Spike] or [Zeros];
 //   - a memory layout for each input and cotangent without Layout.
 //
 // The inputs depend only on the name of the test and on the order of its calls of Gradients. An input of finite numbers

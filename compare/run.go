@@ -68,7 +68,7 @@ func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 		out.Suites = append(out.Suites, judged...)
 	}
 	out.Incomplete = ctx.Err() != nil
-	out.Count()
+	out.SetCounts()
 	return out
 }
 

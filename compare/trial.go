@@ -33,8 +33,8 @@ const usualValues = "normal"
 // namedValues returns the values from which [Gradients] chooses for an input without Values, by their names in a trial.
 func namedValues() map[string]Values {
 	return map[string]Values{
-		usualValues: Normal(1), "integers": integers, "either-sign": EitherSign, "equal": Equal, "far": Far, "spread": Spread,
-		"spike": Spike, "zero": Zero,
+		usualValues: Normal(1), "integers": integers, "either-sign": EitherSign, "equal": EqualRows, "far": Far, "spread": Spread,
+		"spike": Spike, "zero": Zeros,
 	}
 }
 

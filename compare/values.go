@@ -20,9 +20,9 @@ func Normal(deviation float64) Values {
 	}
 }
 
-// Equal gives all elements of a row the same normal value: differences from the row's mean are 0, but sums of products
+// EqualRows gives all elements of a row the same normal value: differences from the row's mean are 0, but sums of products
 // are not.
-func Equal(rng *rand.Rand, shape []int) []float64 {
+func EqualRows(rng *rand.Rand, shape []int) []float64 {
 	return EachRow(shape, func(row []float64) {
 		v := rng.NormFloat64()
 		for i := range row {
@@ -80,14 +80,14 @@ func Spike(rng *rand.Rand, shape []int) []float64 {
 	})
 }
 
-// Zero makes every element zero.
-func Zero(_ *rand.Rand, shape []int) []float64 {
+// Zeros makes every element zero.
+func Zeros(_ *rand.Rand, shape []int) []float64 {
 	return make([]float64, oracle.Size(shape))
 }
 
-// With draws normal values and replaces one of them, at a random position, by v. It panics for a shape without
+// NormalExcept draws normal values and replaces one of them, at a random position, by v. It panics for a shape without
 // elements.
-func With(v float64) Values {
+func NormalExcept(v float64) Values {
 	return func(rng *rand.Rand, shape []int) []float64 {
 		out := Normal(1)(rng, shape)
 		out[rng.IntN(len(out))] = v

@@ -11,9 +11,9 @@ import (
 func TestValues(t *testing.T) {
 	shape := []int{4, 50}
 	all := map[string]Values{
-		"normal": Normal(2), "equal": Equal, "spread": Spread, "spike": Spike, "zero": Zero,
+		"normal": Normal(2), "equal": EqualRows, "spread": Spread, "spike": Spike, "zero": Zeros,
 		"far": Far, "either sign": EitherSign,
-		"NaN": With(math.NaN()), "infinity": With(math.Inf(1)),
+		"NaN": NormalExcept(math.NaN()), "infinity": NormalExcept(math.Inf(1)),
 	}
 	for name, values := range all {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestValues(t *testing.T) {
 			}
 		})
 	}
-	require.Empty(t, Equal(rand.New(rand.NewPCG(1, 2)), []int{0, 3}))
+	require.Empty(t, EqualRows(rand.New(rand.NewPCG(1, 2)), []int{0, 3}))
 	require.Empty(t, Spike(rand.New(rand.NewPCG(1, 2)), []int{3, 0}))
 }
 

@@ -25,7 +25,7 @@ kernel void later(device const float* x [[buffer(0)]], device float* y [[buffer(
 	t.Setenv("MLXGRAD_CACHE", t.TempDir())
 	t.Setenv("CXX", "/nonexistent/compiler")
 	require.ErrorIs(t, k.Launch(perElement(x), x)[0].Err(), ErrNoCompiler)
-	require.ErrorIs(t, Available(), ErrNoCompiler)
+	require.ErrorIs(t, CheckExecutor(), ErrNoCompiler)
 	t.Setenv("CXX", "")
 	require.Equal(t, []float32{42}, mlxtest.Floats(t, k.Launch(perElement(x), x)[0]))
 }

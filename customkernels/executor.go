@@ -25,9 +25,9 @@ func ExecutorName() string {
 // ErrNoCompiler is the error of launches on a CPU without a C++ compiler. Test for it with errors.Is.
 var ErrNoCompiler = toolchain.ErrNoCompiler
 
-// Available returns nil if launches on the current stream can be executed. Otherwise the error names the missing
+// CheckExecutor returns nil if launches on the current stream can be executed. Otherwise the error names the missing
 // compiler, library or headers, and a remedy.
-func Available() error {
+func CheckExecutor() error {
 	switch mlxc.CurrentBackend() {
 	case mlxc.BackendCPU:
 		return hostCompilerFound()

@@ -29,11 +29,11 @@ func (k *Kernel) launchHost(l Launch, inputs []*mlxc.Array) ([]*mlxc.Array, erro
 	if err != nil {
 		return nil, mlxc.NewError(k.name, err, inputs...)
 	}
-	return mlxc.NewHostFunction(mlxc.HostFunction{
+	return mlxc.HostFunction{
 		Name:    k.name,
 		Prepare: prepare, Run: run, Release: release, Ctx: ctx,
 		Outputs: l.Outputs, InitValue: l.InitValue,
-	}, inputs...)
+	}.Apply(inputs...)
 }
 
 // program returns the compiled program of a launch, and compiles it at the first call.

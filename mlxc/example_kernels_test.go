@@ -188,10 +188,10 @@ func ExampleCUDAKernelSource() {
 func ExampleHostFunction() {
 	// run is the address of a C function: with cgo, unsafe.Pointer(C.my_square).
 	square := func(run unsafe.Pointer, x *mlxc.Array) *mlxc.Array {
-		out, err := mlxc.NewHostFunction(mlxc.HostFunction{
+		out, err := mlxc.HostFunction{
 			Name: "my_square", Run: run,
 			Outputs: []mlxc.Output{{Shape: x.Shape(), DType: x.DType()}},
-		}, x)
+		}.Apply(x)
 		if err != nil {
 			return mlxc.InvalidArray(err)
 		}

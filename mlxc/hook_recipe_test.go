@@ -247,10 +247,10 @@ func TestRecipeBindsTheConstantsOfLaunches(t *testing.T) {
 	launch := func(a arrays) arrays {
 		return recipe.Use[*mlxc.Array]()(id, a, 2,
 			func(a arrays) arrays {
-				out, err := mlxc.NewHostFunction(mlxc.HostFunction{
+				out, err := mlxc.HostFunction{
 					Name: "my_kernel", Run: unsafe.Pointer(notRun),
 					Outputs: []mlxc.Output{{Shape: []int{2}, DType: mlxc.Float32}},
-				}, first, a[0], second)
+				}.Apply(first, a[0], second)
 				require.NoError(t, err)
 				return out
 			},

@@ -42,9 +42,9 @@ type HostFunction struct {
 	InitValue *float32
 }
 
-// NewHostFunction adds the node to the graph of the inputs, on the current stream, which must be a CPU stream. It takes
-// ownership of f.Ctx: Release is called once, also if NewHostFunction fails.
-func NewHostFunction(f HostFunction, inputs ...*Array) ([]*Array, error) {
+// Apply adds the node to the graph of the inputs, on the current stream, which must be a CPU stream. Each call takes
+// ownership of f.Ctx, also a call that fails, and calls Release once.
+func (f HostFunction) Apply(inputs ...*Array) ([]*Array, error) {
 	release := func() { C.mlxg_release(f.Release, f.Ctx) }
 	h, err := acquireAll(f.Name, inputs)
 	if err != nil {

@@ -43,10 +43,10 @@ func TestNodesWithNamesOfMLX(t *testing.T) {
 	notRun := new(int) // stands for a host function that never runs
 	require.NoError(t, mlxc.WithDevice(mlxc.CPU, func() {
 		x := mlxc.FromSlice([]float32{1, 2})
-		out, err := mlxc.NewHostFunction(mlxc.HostFunction{
+		out, err := mlxc.HostFunction{
 			Name: "Copy", Run: unsafe.Pointer(notRun),
 			Outputs: []mlxc.Output{{Shape: []int{2}, DType: mlxc.Float32}},
-		}, x)
+		}.Apply(x)
 		require.NoError(t, err)
 		require.True(t, x.IsReady())
 		require.False(t, out[0].IsReady())

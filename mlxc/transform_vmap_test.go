@@ -248,10 +248,10 @@ func TestVmapOfKernels(t *testing.T) {
 	output := []mlxc.Output{{Shape: []int{3}, DType: mlxc.Float32}}
 	notRun := new(int) // stands for a host function that never runs
 	host := func(a arrays) arrays {
-		out, err := mlxc.NewHostFunction(mlxc.HostFunction{
+		out, err := mlxc.HostFunction{
 			Name: "my_kernel", Run: unsafe.Pointer(notRun),
 			Outputs: output,
-		}, a[0])
+		}.Apply(a[0])
 		require.NoError(t, err)
 		return out
 	}

@@ -81,7 +81,7 @@ var warnOnce sync.Once
 // kernelsAvailable reports whether the current stream has an executor for kernels. If it has none, the first call in
 // the process logs a warning.
 func kernelsAvailable(op string) bool {
-	err := customkernels.Available()
+	err := customkernels.CheckExecutor()
 	if err != nil {
 		warnOnce.Do(func() {
 			slog.Warn("mlxgrad: using MLX's own gradients", "operation", op, "reason", err)

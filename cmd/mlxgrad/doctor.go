@@ -124,7 +124,7 @@ func device() finding {
 // executor describes the executor of our kernels.
 func executor() finding {
 	f := finding{what: "executor", found: customkernels.ExecutorName()}
-	if err := customkernels.Available(); err != nil {
+	if err := customkernels.CheckExecutor(); err != nil {
 		f.found += ", not usable: " + err.Error()
 		f.remedy, f.needed = "see below", true
 	}

@@ -58,7 +58,7 @@ func counts(ts *testscript.TestScript, incomplete bool, args []string) {
 	r, err := report.Decode(f)
 	ts.Check(err)
 	passed, failed := r.Passed, r.Failed
-	r.Count()
+	r.SetCounts()
 	if passed != r.Passed || failed != r.Failed || passed+failed != len(r.Rows) {
 		ts.Fatalf("%d passed and %d failed of %d cases", passed, failed, len(r.Rows))
 	}

@@ -24,7 +24,7 @@ func manyRows() *Report {
 		row.Ratio = Number(float64((i*31)%200) / 100)
 		r.Rows = append(r.Rows, row)
 	}
-	r.Count()
+	r.SetCounts()
 	return r
 }
 

@@ -88,8 +88,8 @@ type Suite struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Count sets Passed and Failed from Rows and Suites.
-func (r *Report) Count() {
+// SetCounts sets Passed and Failed from Rows and Suites.
+func (r *Report) SetCounts() {
 	r.Passed, r.Failed = 0, 0
 	for _, c := range r.Rows {
 		if c.Pass {

@@ -47,7 +47,7 @@ func sample() *Report {
 			},
 		},
 	}
-	r.Count()
+	r.SetCounts()
 	return r
 }
 
@@ -239,7 +239,7 @@ func TestSummaryFitsAScreen(t *testing.T) {
 			}
 		}
 	}
-	r.Count()
+	r.SetCounts()
 	var buf bytes.Buffer
 	require.NoError(t, r.WriteTable(&buf, TableOptions{}))
 	require.LessOrEqual(t, strings.Count(buf.String(), "\n"), 30)
@@ -256,7 +256,7 @@ func TestTableOfManyFailures(t *testing.T) {
 			r.Rows = append(r.Rows, Row{Op: "op", Name: fmt.Sprint("case", i), DType: "float32", Output: output, Message: "no"})
 		}
 	}
-	r.Count()
+	r.SetCounts()
 	var buf bytes.Buffer
 	require.NoError(t, r.WriteTable(&buf, TableOptions{}))
 	require.Contains(t, buf.String(), "\nFAIL op case19 float32 dx dw\n  no\n")

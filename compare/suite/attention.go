@@ -147,7 +147,7 @@ func attentionMasks() []attentionCase {
 	for _, c := range []attentionCase{
 		{mask: booleans, maskValues: hiddenRows(1, 0), label: "rows hidden"},
 		{mask: added, maskValues: hiddenRows(0.5, math.Inf(-1)), label: "rows hidden"},
-		{mask: booleans, maskValues: compare.Zero, label: "all hidden"},
+		{mask: booleans, maskValues: compare.Zeros, label: "all hidden"},
 	} {
 		c.batch, c.heads, c.queries, c.keys, c.dim, c.maskAxes = 1, 2, 67, 40, 16, "ij"
 		cases = append(cases, c)
@@ -254,7 +254,7 @@ func attentionLayouts() []attentionCase {
 func attentionValues() []attentionCase {
 	var cases []attentionCase
 	for _, c := range []attentionCase{
-		{values: compare.Equal, label: "equal rows"},
+		{values: compare.EqualRows, label: "equal rows"},
 		{values: compare.Normal(1e-3), label: "tiny"},
 		{values: compare.Spike, label: "spike"},
 		// With a deviation of 25 some scores exceed 80.
@@ -273,7 +273,7 @@ func attentionValues() []attentionCase {
 		cases = append(cases, c)
 	}
 	return append(cases,
-		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, values: compare.With(math.NaN()), label: "one NaN"},
+		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, values: compare.NormalExcept(math.NaN()), label: "one NaN"},
 		// If all keys are equal, the true dq is 0 and a computed dq is only rounding.
 		attentionCase{batch: 1, heads: 2, queries: 67, dim: 16, keyValues: alike, frozen: true, label: "keys alike"})
 }

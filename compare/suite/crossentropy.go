@@ -116,13 +116,13 @@ func crossEntropy() compare.Op {
 			values compare.Values
 			label  string
 		}{
-			{compare.Equal, "equal rows"},
+			{compare.EqualRows, "equal rows"},
 			{compare.Normal(1e4), "huge"},
 			{compare.Normal(1e-4), "tiny"},
 			{compare.Far, "far from 0"},
 			{compare.Spread, "spread"},
 			{compare.Spike, "spike"},
-			{compare.Zero, "zero"},
+			{compare.Zeros, "zero"},
 		} {
 			c := lossCase{targets: []int{3}, v: v, values: values.values, label: values.label}
 			// A mean needs many draws, which take long with many classes. For equal rows and zeros they have one mean.
@@ -139,11 +139,11 @@ func crossEntropy() compare.Op {
 			targets:     []int{37},
 			v:           v,
 			lossOptions: lossOptions{reduction: ops.ReductionNone},
-			values:      compare.With(math.NaN()),
+			values:      compare.NormalExcept(math.NaN()),
 			label:       "one NaN",
 		}
 		add(c)
-		c.values, c.label = compare.With(math.Inf(-1)), "one -infinity" // as for a class that is left out
+		c.values, c.label = compare.NormalExcept(math.Inf(-1)), "one -infinity" // as for a class that is left out
 		add(c)
 	}
 	for _, signed := range []bool{false, true} {

@@ -64,13 +64,13 @@ func gatedDeltaCases() []gatedDeltaCase {
 		cases = append(cases, c)
 	}
 	with("queries / √32", func(c *gatedDeltaCase) { c.scale, c.queries = 1, compare.Normal(1/math.Sqrt(32)) })
-	with("no decay", func(c *gatedDeltaCase) { c.decays = compare.Zero })
+	with("no decay", func(c *gatedDeltaCase) { c.decays = compare.Zeros })
 	with("slow decay", func(c *gatedDeltaCase) { c.decays = compare.Uniform(-0.01, 0) })
 	with("fast decay", func(c *gatedDeltaCase) { c.decays = compare.Uniform(-20, -2) })
 	with("decays of 0", func(c *gatedDeltaCase) {
 		c.decays = sometimes(compare.Uniform(-0.5, 0), []float64{math.Inf(-1)})
 	})
-	with("beta 0 and 1", func(c *gatedDeltaCase) { c.writes = sometimes(compare.Zero, []float64{1}) })
+	with("beta 0 and 1", func(c *gatedDeltaCase) { c.writes = sometimes(compare.Zeros, []float64{1}) })
 	with("beta up to 2", func(c *gatedDeltaCase) { c.writes = compare.Uniform(0, 2) })
 	with("equal keys", func(c *gatedDeltaCase) { c.keys = alike })
 	for _, layout := range everyLayout() {

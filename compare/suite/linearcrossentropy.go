@@ -77,11 +77,11 @@ func linearCrossEntropy() compare.Op {
 		values compare.Values
 		label  string
 	}{
-		{compare.Equal, "equal rows"},
+		{compare.EqualRows, "equal rows"},
 		{compare.Normal(100), "huge"},
 		{compare.Normal(1e-4), "tiny"},
 		{compare.Spike, "spike"},
-		{compare.Zero, "zero"},
+		{compare.Zeros, "zero"},
 	} {
 		c := lossCase{targets: []int{37}, v: 129, values: values.values, label: values.label}
 		c.reduction = ops.ReductionNone

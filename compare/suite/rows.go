@@ -52,15 +52,15 @@ func rowCases() []rowCase {
 		add(rowCase{shape: []int{2, 3, 5, 129}, layouts: layouts{"x": layout, "dy": layout}})
 	}
 	for _, shape := range [][]int{{37, 129}, {3, 4099}} {
-		add(rowCase{shape: shape, values: compare.Equal, label: "equal rows"})
+		add(rowCase{shape: shape, values: compare.EqualRows, label: "equal rows"})
 		add(rowCase{shape: shape, values: compare.Normal(1e4), label: "huge"})
 		add(rowCase{shape: shape, values: compare.Normal(1e-4), label: "tiny"})
 		add(rowCase{shape: shape, values: compare.Far, label: "far from 0"})
 		add(rowCase{shape: shape, values: compare.Spread, label: "spread"})
 		add(rowCase{shape: shape, values: compare.Spike, label: "spike"})
-		add(rowCase{shape: shape, values: compare.Zero, label: "zero"})
-		add(rowCase{shape: shape, values: compare.With(math.NaN()), label: "one NaN"})
-		add(rowCase{shape: shape, values: compare.With(math.Inf(1)), label: "one infinity"})
+		add(rowCase{shape: shape, values: compare.Zeros, label: "zero"})
+		add(rowCase{shape: shape, values: compare.NormalExcept(math.NaN()), label: "one NaN"})
+		add(rowCase{shape: shape, values: compare.NormalExcept(math.Inf(1)), label: "one infinity"})
 	}
 	return cases
 }

@@ -69,8 +69,8 @@ func ssmCases() []ssmCase {
 
 func ssmValues() []ssmCase {
 	cases := []ssmCase{
-		{dtValues: compare.Zero, label: "dt 0"},
-		{logValues: compare.Zero, label: "no decay"},
+		{dtValues: compare.Zeros, label: "dt 0"},
+		{logValues: compare.Zeros, label: "no decay"},
 		{dtValues: compare.Uniform(1e-4, 1e-3), label: "slow"},
 		{dtValues: compare.Uniform(2, 8), label: "fast"},
 		// exp(dt·A) is 0, or subnormal, at about every fourth step.

@@ -62,7 +62,7 @@ func train(t *testing.T, c config, text corpus, checkpoint string) (*trainer, []
 // 40 steps and 1.4e-6 after the 300 steps of the long test, on a CPU. Both fall from ln 79 = 4.37 to the entropy of the
 // letters' frequencies.
 func TestCurvesAgree(t *testing.T) {
-	require.NoError(t, customkernels.Available(), "without kernels both curves are MLX's")
+	require.NoError(t, customkernels.CheckExecutor(), "without kernels both curves are MLX's")
 	text := newCorpus(opticks)
 	c, tolerance := small(text, ours), 1e-4
 	if long.Enabled() {

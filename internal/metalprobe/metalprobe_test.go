@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // The Metal source that MLX generates for each kernel computes the expected values on the host executor.
 func TestKernelsOnHost(t *testing.T) {
-	if err := customkernels.Available(); errors.Is(err, customkernels.ErrNoCompiler) {
+	if err := customkernels.CheckExecutor(); errors.Is(err, customkernels.ErrNoCompiler) {
 		skip.Missing(t, skip.CXX, err)
 	}
 	for _, k := range kernels() {

@@ -76,7 +76,7 @@ var excluded = map[string]string{
 	"CUDAKernel":        "needs a CUDA device",
 	"Import":            "a .mlxfn file is a program, which MLX does not check",
 	"Imported":          "a .mlxfn file is a program, which MLX does not check",
-	"NewHostFunction":   "takes C functions",
+	"HostFunction":      "takes C functions",
 	"NewStream":         "each stream keeps a thread; the worker creates one stream",
 	"ProfileArrays":     "a setting of the process",
 	"SetCacheLimit":     "a setting of the process; the worker sets it",
