@@ -15,12 +15,13 @@ static int8_t* own_shadow(uintptr_t address) {
   return reinterpret_cast<int8_t*>((address >> own_shadow_shift) + own_shadow_offset);
 }
 
-// Maps the shadow bytes of the stacks.
-static void make_own_shadow() {
-  void* at = own_shadow(now.workspace);
-  const uintptr_t size = mlxg::workspace_size >> own_shadow_shift;
+// Maps the shadow bytes of stacks.
+static void make_own_shadow(uintptr_t stacks, uintptr_t bytes) {
+  const uintptr_t page = 1 << 16;  // a multiple of the page size of every supported system
+  void* begin = reinterpret_cast<void*>(uintptr_t(own_shadow(stacks)) & ~(page - 1));
+  const uintptr_t size = uintptr_t(own_shadow(stacks + bytes)) - uintptr_t(begin);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-  if (mmap(at, size, PROT_READ | PROT_WRITE, flags, -1, 0) != at) {
+  if (mmap(begin, size, PROT_READ | PROT_WRITE, flags, -1, 0) != begin) {
     fail("no memory for the shadow of the stacks");
   }
 }

@@ -257,6 +257,10 @@ static void run_all() {
     _exit(2);
   }
   now.slots[max_slots].free = ~uint64_t(0);  // before the launch, no access is checked
+  if (header.watched) {                      // initializers run on this stack
+    const uintptr_t size = 1 << 20;
+    make_own_shadow(uintptr_t(__builtin_frame_address(0)) - size, size);
+  }
   limit_resources();
   refuse_system_calls();
 }
@@ -294,7 +298,7 @@ static int run() {
   }
   make_fibers(threads);
   if (header.watched) {
-    make_own_shadow();
+    make_own_shadow(now.workspace, mlxg::workspace_size);
   }
   group_order = static_cast<uint32_t*>(map(group_count * sizeof(uint32_t)));
   catch_signals();
