@@ -139,6 +139,7 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"same_value_writes": ofX(rowsOf(64, func(x []float64) []float64 {
 		return []float64{min(1, count(x, func(v float64) bool { return v < 0 })[0])}
 	})),
+	"select_is_no_guard":         ofX(func(x []float64) []float64 { return append(x, 0, 0, 0, 0) }),
 	"shared_sum_not_atomic":      ofX(total),
 	"shuffle_from_inactive_lane": ofX(rowsOf(32, func(x []float64) []float64 { return append(add(x[:16], x[16:]), x[16:]...) })),
 	"shuffle_beyond_simdgroup":   ofX(rowsOf(32, func(x []float64) []float64 { return append(slices.Clone(x[1:]), x[0]) })),

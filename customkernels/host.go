@@ -64,7 +64,7 @@ func (k *Kernel) hostSource(l Launch, inputs []*mlxc.Array) (text string, source
 	if text, err = k.generate(l, inputs); err != nil {
 		return "", nil, err
 	}
-	if source, err = translate.Host(text); err != nil {
+	if source, err = translate.Host(text, translate.Conversions{}); err != nil {
 		return "", nil, k.loaded.MapParseError(text, err)
 	}
 	return text, source, nil

@@ -120,7 +120,7 @@ func TestHostExecutorTakesTheTextOfMLX(t *testing.T) {
 		p, err := k.build(l, inputs)
 		require.ErrorContains(t, err, "not now")
 		require.Equal(t, exported, p.text)
-		want, err := translate.Host(exported)
+		want, err := translate.Host(exported, translate.Conversions{})
 		require.NoError(t, err)
 		require.Equal(t, want.Source, rewritten)
 

@@ -94,14 +94,60 @@ func TestPositionTypes(t *testing.T) {
 	}
 }
 
-// Constructs that look like bugs are correct: an array of one element at the end of a structure that lies at the end of
-// its memory, and code that the preprocessor excludes.
+// Constructs that look like bugs or that C++ lacks are correct: an array of one element at the end of a structure that
+// lies at the end of its memory, code that the preprocessor excludes, tables in constant memory, and values of swizzles.
 func TestCorrectNativeKernels(t *testing.T) {
-	l := Launch{Grid: [3]int{4}, Threadgroup: [3]int{4}, Outputs: []Output{{Shape: []int{4}, DType: Float32}}}
+	l := Launch{
+		Grid: [3]int{4}, Threadgroup: [3]int{4}, Outputs: []Output{{Shape: []int{4}, DType: Float32}},
+		Expected: map[string]Expected{"y": {Values: []float64{2, 3, 4, 5}}},
+	}
 	for name, text := range map[string]string{
 		"flexible array": `struct list { float scale; float data[1]; };
 kernel void f(device const list* x [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
   y[i] = x->scale * x->data[i];
+}`,
+		"tables in constant memory": `struct pair { half a; float b; };
+constant pair p = {1.0h, 2.0f};
+constant half4 h[2] = {half4(1), half4(2)};
+constant half2 g[2] = {{1, 2}, {3, 4}};
+constant float4 f4 = float4(1, 2, 3, 4) * 2.0f;
+constant float one = as_type<float>(0x3f800000);
+constant constexpr float ones[2] = {as_type<float>(0x3f800000), 1};
+constant float4x4 m = float4x4(2.0f);
+constant array<float, 4> t = {1, 2, 3, 4};
+kernel void f(constant float4x4* x [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  const float sum = p.b + float(p.a) + h[i & 1].x + g[i & 1].y + f4[i] + m[i][i] + m[i][(i + 1) & 3] + t[i] + t.size();
+  const float want = 2 + 1 + (1 + (i & 1)) + (2 + 2 * (i & 1)) + 2 * (i + 1) + 2 + 0 + (i + 1) + 4;
+  y[i] = (sum - want + one) * ones[i & 1] + x[0][0][i];
+}`,
+		"declarations": `namespace m = metal;
+struct ray;
+template <typename T> struct scaled;
+template <> struct scaled<float> { float v; scaled(float a) : v(a) {} };
+struct ray { float t; ray(float a) : t(a) {} };
+kernel void f(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint i [[thread_position_in_grid]]) {
+  ray r(x[i + 1]);
+  y[i] = m::max(scaled<float>(r.t).v, 0.0f);
+}`,
+		"swizzles": `#define SET(a, b) a = b
+#define TURNED(v) v.yx
+struct color { float3 bg; };
+template <typename T> T twice(T v) { return v + v; }
+template <typename T, int N> T total(vec<T, N> v) { T sum = 0; for (int i = 0; i < N; i++) sum += v[i]; return sum; }
+kernel void f(device const float* x [[buffer(0)]], device float* y [[buffer(1)]], uint3 at [[thread_position_in_grid]]) {
+  float4 v = float4(1, 2, 3, 4);
+  v.xy = v.yx;              // 2 1 3 4
+  SET(v.zw, v.wz);          // 2 1 4 3
+  thread float4* q = &v;
+  q->xw += 1;               // 3 1 4 4
+  auto a = v.xy;
+  a.x += 1;                 // 4 1
+  color c = {v.xyz.zyx};    // 4 1 3
+  auto bg = c.bg;
+  const auto b = at.x < 9 ? q->zx : v.yy;  // 4 3
+  const float sum = total(v.xyz) + twice(v.yw).y + a.x + TURNED(a).x + bg.z + b.y + simd_shuffle_xor(v.zw, 1).y +
+      (as_type<uint2>(half4(v).xyzw.xyxy).x - as_type<uint>(half2(3, 1)));
+  y[at.xy.x] = x[at.x + 1] + sum - (8 + 8 + 4 + 1 + 3 + 3 + 4);
 }`,
 		"excluded code": `kernel void f(device const float* x [[buffer(0)]], device float* y [[buffer(1)]],
 #if 0
@@ -113,9 +159,9 @@ kernel void f(device const list* x [[buffer(0)]], device float* y [[buffer(1)]],
   unread[i] = x[i + 9];
   goto nowhere;
 #elif __METAL_VERSION__ < 300
-  y[i] = max(1, x[i]) << 40;
+  y[i] = max(1, x[i + 1]) << 40;
 #else
-  y[i] = x[i];
+  y[i] = x[i + 1];
 #endif
 }`,
 	} {

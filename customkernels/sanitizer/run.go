@@ -33,7 +33,7 @@ func (k *Kernel) newRun(l Launch, inputs []Array) (*checkerRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := k.loaded.Host(text)
+	source, err := k.loaded.Host(text, translate.Conversions{})
 	if err != nil {
 		return nil, k.loaded.MapParseError(text, err)
 	}

@@ -215,29 +215,14 @@ func (w *rewriter) staticVariable(it msl.Item) bool {
 		return false
 	}
 	for j := it.Start; j < end; j++ {
-		if t := w.Tokens[j]; t.Is("constant") || w.macro(t.Text) || t.Is("typedef") || t.Is("using") || t.Is("enum") ||
-			t.Is("friend") {
+		if t := w.Tokens[j]; t.Is("constant") || w.IsMacro(t.Text) || t.Is("typedef") || t.Is("using") || t.Is("enum") ||
+			t.Is("friend") || t.Is("namespace") {
 			return false
 		}
 	}
 	next := w.At(end + 1)
-	return !w.At(end).Is("constant") && !w.macro(w.At(end).Text) &&
+	return !w.At(end).Is("constant") && !w.IsMacro(w.At(end).Text) &&
 		(next.Is("=") || next.Is("[") || next.Is("{") || next.Is(";") || next.Is(","))
-}
-
-// macro reports whether the text defines a macro with this name.
-func (w *rewriter) macro(name string) bool {
-	if w.macros == nil {
-		w.macros = map[string]bool{}
-		for i := range w.All {
-			if w.BeginsDirective(i) {
-				if directive, words := w.Directive(i); directive == "define" && len(words) > 0 {
-					w.macros[words[0]] = true
-				}
-			}
-		}
-	}
-	return w.macros[name]
 }
 
 // canary inserts a violation at the beginning of the kernel's body. In a template it depends on a template parameter,

@@ -15,7 +15,6 @@ type rewriter struct {
 	edits msl.Edits
 	// anyReference omits the address space of references to const in thread memory, so that they bind to any object.
 	anyReference bool
-	macros       map[string]bool // macros that the text defines
 }
 
 // openclSpaces holds OpenCL's words for Metal's address spaces.

@@ -37,7 +37,7 @@ type result struct {
 
 // compileHeader compiles Metal source for the host executor.
 func compileHeader(text string) (*executor.Library, error) {
-	source, err := translate.Host(text)
+	source, err := translate.Host(text, translate.Conversions{})
 	if err != nil {
 		return nil, err
 	}

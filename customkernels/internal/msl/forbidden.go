@@ -231,7 +231,7 @@ func (s *Structure) bracketed(i int) error {
 			name = true
 		case name:
 			name = false
-			known := attributes[t.Text] || t.Is("using") || s.macro(t.Text)
+			known := attributes[t.Text] || t.Is("using") || s.IsMacro(t.Text)
 			if _, next := s.next(j); next.Is("::") {
 				known = compilerPrefixes[t.Text]
 			}
@@ -241,18 +241,6 @@ func (s *Structure) bracketed(i int) error {
 		}
 	}
 	return nil
-}
-
-// macro reports whether a directive of the text defines a macro with this name.
-func (s *Structure) macro(name string) bool {
-	for i := range s.All {
-		if s.BeginsDirective(i) {
-			if directive, words := s.Directive(i); directive == "define" && len(words) > 0 && words[0] == name {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // pragma checks the words of a pragma.

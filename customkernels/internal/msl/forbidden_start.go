@@ -51,6 +51,9 @@ func (s *Structure) constantExpression(first, end int) bool {
 // initialized reports whether an item is a variable that is initialized when the program starts.
 func (s *Structure) initialized(it Item) bool {
 	static := it.Scope == NamespaceScope
+	if _, end := s.TypeName(it.Start); end >= it.Last {
+		return false // a declaration of a class
+	}
 	for i := it.Start; i <= it.Last; i++ {
 		switch t := s.Tokens[i]; {
 		case t.Is("typedef") || t.Is("using") || t.Is("friend") || t.Is("enum") || t.Is("static_assert"):

@@ -44,7 +44,7 @@ func (in *includer) begin(file string, line, offset int) {
 // paste adds a file that is included within the given branches of conditionals. Branch 0 is the body of an include
 // guard, which the first inclusion of the file always takes.
 func (in *includer) paste(name, text string, branches []int) error {
-	s := &Structure{file: name, Text: text, All: Tokenize(text)}
+	s := newStructure(name, text, nil)
 	off, _, err := s.conditionals(nil)
 	if err != nil {
 		return err

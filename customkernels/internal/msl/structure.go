@@ -3,24 +3,26 @@ package msl
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Structure is a text with its tokens and matched brackets. Token indices count Tokens unless a comment says All.
 type Structure struct {
 	file     string
 	Text     string
-	lines    []Line  // origin of each line of the text; nil if the text is the file
-	All      []Token // every token, including comments and directives
-	Excluded []bool  // for each of All, whether the preprocessor excludes it
-	Tokens   []Token // tokens outside of comments, directives and excluded branches
-	Match    []int   // for each of Tokens, the index of the matching bracket; -1 for other tokens
+	lines    []Line                 // origin of each line of the text; nil if the text is the file
+	All      []Token                // every token, including comments and directives
+	Excluded []bool                 // for each of All, whether the preprocessor excludes it
+	Tokens   []Token                // tokens outside of comments, directives and excluded branches
+	Match    []int                  // for each of Tokens, the index of the matching bracket; -1 for other tokens
+	macros   func() map[string]bool // names of the macros that directives of the text define
 }
 
 // NewStructure tokenizes a text and matches its brackets. It leaves out branches that the text itself excludes from
 // preprocessing. If the branches of an undecided conditional unbalance the brackets, only the first branch counts.
 // lines holds the origin of each line of the text; nil means the file itself.
 func NewStructure(file, text string, lines []Line) (*Structure, error) {
-	s := &Structure{file: file, Text: text, lines: lines, All: Tokenize(text)}
+	s := newStructure(file, text, lines)
 	off, later, err := s.conditionals(&conditions{})
 	if err != nil {
 		return nil, err
@@ -43,10 +45,29 @@ func NewStructure(file, text string, lines []Line) (*Structure, error) {
 // NewTokens returns the tokens of a text, without matched brackets: only All, and Excluded with no token excluded. lines
 // is as in [NewStructure].
 func NewTokens(file, text string, lines []Line) *Structure {
-	s := &Structure{file: file, Text: text, lines: lines, All: Tokenize(text)}
+	s := newStructure(file, text, lines)
 	s.Excluded = make([]bool, len(s.All))
 	return s
 }
+
+func newStructure(file, text string, lines []Line) *Structure {
+	s := &Structure{file: file, Text: text, lines: lines, All: Tokenize(text)}
+	s.macros = sync.OnceValue(func() map[string]bool {
+		names := map[string]bool{}
+		for i := range s.All {
+			if s.BeginsDirective(i) {
+				if directive, words := s.Directive(i); directive == "define" && len(words) > 0 {
+					names[words[0]] = true
+				}
+			}
+		}
+		return names
+	})
+	return s
+}
+
+// IsMacro reports whether a directive of the text defines a macro with this name.
+func (s *Structure) IsMacro(name string) bool { return s.macros()[name] }
 
 // File returns the name of the file.
 func (s *Structure) File() string { return s.file }

@@ -5,28 +5,32 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/translate"
 )
 
-// Compile calls compile with source, the C++ translation of text, and returns its result. If the compiler finds no
-// common type for the two values of a conditional operator, Compile calls compile again with the translation that host
-// returns for the lines of these operators.
+// Compile calls compile with source, the C++ translation of text, and returns its result. If the compiler's errors show
+// that the text needs conversions, Compile calls compile again with the translation that host returns for them.
 func Compile[P any](text string, source *translate.HostSource,
-	host func(text string, conditionals ...int) (*translate.HostSource, error), compile func(source string) (P, error),
+	host func(string, translate.Conversions) (*translate.HostSource, error), compile func(source string) (P, error),
 ) (P, error) {
-	var lines []int
+	var needed translate.Conversions
 	for {
 		p, err := compile(source.Source)
 		var refused *toolchain.CompileError
 		if !errors.As(err, &refused) {
 			return p, err
 		}
-		if !addLines(&lines, conditionalError, refused.Output) {
+		more := addLines(&needed.Conditionals, conditionalError, refused.Output)
+		if !needed.Swizzles && strings.Contains(refused.Output, "swizzle<") {
+			needed.Swizzles, more = true, true
+		}
+		if !more {
 			return p, err
 		}
-		if source, _ = host(text, lines...); source == nil {
+		if source, _ = host(text, needed); source == nil {
 			return p, err
 		}
 	}

@@ -154,11 +154,11 @@ func (k *Kernel) Text(arguments []string) (string, error) {
 }
 
 // Host translates the text of a launch for the checker.
-func (k *Kernel) Host(text string, conditionals ...int) (*translate.HostSource, error) {
+func (k *Kernel) Host(text string, c translate.Conversions) (*translate.HostSource, error) {
 	if k.Native != nil {
-		return translate.HostNative(text, k.Native.values, conditionals...)
+		return translate.HostNative(text, k.Native.values, c)
 	}
-	return translate.Host(text, conditionals...)
+	return translate.Host(text, c)
 }
 
 // Locate maps a line and column of the text of a launch to the shader's files. ok is false for lines that the shader

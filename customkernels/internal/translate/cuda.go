@@ -39,6 +39,7 @@ func CUDA(text string, dynamicMemory bool) (*CUDASource, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.swizzles()
 	out := &CUDASource{NeedsSIMDGroups: h.needsSIMDGroups()}
 	if out.kernel, out.arguments, err = h.GeneratedKernel(h.items); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func FuzzParsedKernels(f *testing.F) {
 			require.Contains(t, m.Body, k.Body)
 			require.Equal(t, m.Header == "", !strings.HasSuffix(m.Header, "\n"))
 			generated := generateDefault(k, false)
-			host, err := Host(generated)
+			host, err := Host(generated, Conversions{})
 			if err != nil {
 				requireProblem(t, err, generated)
 				continue
@@ -40,7 +40,7 @@ func FuzzParsedKernels(f *testing.F) {
 func FuzzHost(f *testing.F) {
 	msltest.Seeds(f, seedFiles)
 	f.Fuzz(func(t *testing.T, text string) {
-		host, err := Host(text)
+		host, err := Host(text, Conversions{})
 		if err != nil {
 			requireProblem(t, err, text)
 			return
@@ -72,5 +72,5 @@ func requireProblem(t *testing.T, err error, text string) {
 }
 
 func TestHostOfHostileTexts(t *testing.T) {
-	msltest.Hostile(t, func(text string) { _, _ = Host(text) })
+	msltest.Hostile(t, func(text string) { _, _ = Host(text, Conversions{}) })
 }

@@ -43,15 +43,30 @@ type HostBuffer struct {
 // generated text for such functions with different bodies, for a threadgroup variable with an initializer, and for a
 // function constant without a value.
 //
-// conditionals lists lines of the generated text. In these lines, Host converts both values of each conditional
-// operator to a common type, because C++ finds none for a half and a number.
-func Host(text string, conditionals ...int) (*HostSource, error) {
+func Host(text string, c Conversions) (*HostSource, error) {
 	h, err := rewrite(text, Unroll, false)
 	if err != nil {
 		return nil, err
 	}
-	h.conditionals(conditionals)
+	h.convert(c)
 	return h.finish()
+}
+
+// Conversions are conversions that C++ needs and Metal does not. They move the columns of the text that follows on the
+// same line.
+type Conversions struct {
+	// Conditionals lists lines of the generated text. In these lines, both values of each conditional operator are
+	// converted to a common type, because C++ finds none for a half and a number.
+	Conditionals []int
+	// Swizzles converts each swizzle that is read to a vector.
+	Swizzles bool
+}
+
+func (h *rewriter) convert(c Conversions) {
+	if c.Swizzles {
+		h.swizzles()
+	}
+	h.conditionals(c.Conditionals)
 }
 
 // rewrite removes the constructs that C++ does not have. unrollPragma is the pragma that replaces Metal's request to

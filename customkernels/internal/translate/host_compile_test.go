@@ -60,7 +60,7 @@ template [[host_name("custom_kernel_test")]] [[kernel]] decltype(custom_kernel_t
 			}
 			t.Run(compiler+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				host, err := Host(texts[name])
+				host, err := Host(texts[name], Conversions{})
 				require.NoError(t, err)
 				command := exec.Command(compiler, slices.Concat(options,
 					[]string{"-x", "c++", "-fsyntax-only", "-"})...)

@@ -15,9 +15,9 @@ func TestHostConditionals(t *testing.T) {
 		"y[0] = f(x[0] > 1 ? (device const half*)x : x + 1, n < 3 ? pick<1, 2>(h) : n > 4 ? -1 : h * 2, 1);\n" +
 		"y[1] = n > 0 ? 1 : 2; case_label: y[2] = 0;\n"
 	text := "[[kernel]] void custom_kernel_f(\n  device float* y [[buffer(0)]]) {\n" + body + "}\n"
-	plain, err := Host(text)
+	plain, err := Host(text, Conversions{})
 	require.NoError(t, err)
-	host, err := Host(text, 3, 4)
+	host, err := Host(text, Conversions{Conditionals: []int{3, 4}})
 	require.NoError(t, err)
 	lines := strings.Split(host.Source, "\n")
 	require.Equal(t, "half h = x[0] > 0 ? (::mlxg::common_operand<decltype(( x [ 0 ])), decltype(( 0))>)(x[0]) : "+
@@ -55,7 +55,7 @@ func TestHostWrapper(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			host, err := Host(test.text)
+			host, err := Host(test.text, Conversions{})
 			require.NoError(t, err)
 			at := strings.Index(host.Source, "namespace metal { namespace mlxg_shader {")
 			if test.line == 0 {
@@ -90,13 +90,13 @@ func TestHostChoosesTheInstantiatedKernel(t *testing.T) {
 template <typename T>
 [[kernel]] void second(device T* y [[buffer(0)]]) { y[0] = T(2); }
 `
-	source, err := Host(kernels + `template [[host_name("f")]] [[kernel]] decltype(first<float>) first<float>;` + "\n")
+	source, err := Host(kernels + `template [[host_name("f")]] [[kernel]] decltype(first<float>) first<float>;` + "\n", Conversions{})
 	require.NoError(t, err)
 	require.Equal(t, "first", source.KernelName)
 	require.Contains(t, source.Source, "first<float>(")
 
 	source, err = Host("[[kernel]] void a(device float* y [[buffer(0)]]) {}\n[[kernel]] void b(device float* y " +
-		"[[buffer(0)]]) {}\n")
+		"[[buffer(0)]]) {}\n", Conversions{})
 	require.NoError(t, err)
 	require.Equal(t, "b", source.KernelName)
 }
@@ -104,7 +104,7 @@ template <typename T>
 // A kernel may leave out buffer numbers. The entry keeps an empty place for each.
 func TestHostKeepsThePlacesOfMissingBuffers(t *testing.T) {
 	source, err := Host("[[kernel]] void f(const device float* x [[buffer(1)]], device float* y [[buffer(3)]]) { " +
-		"y[0] = x[0]; }\n")
+		"y[0] = x[0]; }\n", Conversions{})
 	require.NoError(t, err)
 	require.Len(t, source.Buffers, 4)
 	require.Equal(t, []string{"", "x", "", "y"}, []string{

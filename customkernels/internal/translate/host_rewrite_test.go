@@ -11,10 +11,10 @@ import (
 )
 
 // hostBody returns a header and a body after translation.
-func hostBody(t *testing.T, header, body string) (newHeader, newBody string) {
+func hostBody(t *testing.T, header, body string, c Conversions) (newHeader, newBody string) {
 	t.Helper()
 	text := header + "[[kernel]] void custom_kernel_f(\n  device float* y [[buffer(0)]]) {\n" + body + "\n}\n"
-	host, err := Host(text)
+	host, err := Host(text, c)
 	require.NoError(t, err)
 	source := strings.TrimPrefix(host.Source, "#include \"metal_host.h\"\n")
 	source = strings.Replace(source, "namespace metal { namespace mlxg_shader { ", "", 1)
@@ -160,13 +160,23 @@ func TestHostRewrites(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			header, body := hostBody(t, test.header, test.body)
+			header, body := hostBody(t, test.header, test.body, Conversions{})
 			require.Equal(t, strings.Count(test.header, "\n"), strings.Count(header, "\n"))
 			require.Equal(t, strings.Count(test.body, "\n"), strings.Count(body, "\n"))
 			require.Equal(t, test.wantHeader, squeeze.ReplaceAllString(header, " "))
 			require.Equal(t, test.wantBody, strings.ReplaceAll(squeeze.ReplaceAllString(body, " "), "() ;", "();"))
 		})
 	}
+}
+
+func TestSwizzlesBecomeVectors(t *testing.T) {
+	const header = "#define M(v) v.xy = v.yx\nstruct S { float bg; float3 zw; };\n"
+	newHeader, body := hostBody(t, header,
+		"auto a = u.yx; v.x = u[0].rgb.x + p->wzyx.x + f(v.xyz); v.xyz[1] = 0; v.xx++; M((v.xxx)); s.bg = s.zw.x; v.rgx = v.xyzw.xy; "+
+			"v.xy = u.yx; if (b) v.xy = c ? u.yx : u.yy;", Conversions{Swizzles: true})
+	require.Equal(t, header, newHeader)
+	require.Equal(t, "auto a = u.yx(); v.x = u[0].rgb().x + p->wzyx().x + f(v.xyz()); v.xyz[1] = 0; v.xx++; M((v.xxx)); "+
+		"s.bg = s.zw.x; v.rgx = v.xyzw().xy; v.xy = u.yx; if (b) v.xy = c ? u.yx() : u.yy();", body)
 }
 
 func TestHostErrors(t *testing.T) {
@@ -204,7 +214,7 @@ func TestHostErrors(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Host(test.text)
+			_, err := Host(test.text, Conversions{})
 			var problem *msl.Error
 			require.ErrorAs(t, err, &problem)
 			require.Contains(t, problem.Message, test.want)

@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden files of testdata anew
 
 func TestHostGolden(t *testing.T) {
 	for _, name := range []string{"norm", "histogram", "mlx_sample", "mlx_atomic"} {
-		host, err := Host(generatedTexts(t)[name])
+		host, err := Host(generatedTexts(t)[name], Conversions{})
 		require.NoError(t, err)
 		golden := filepath.Join("testdata", name+".golden.cpp")
 		if *update {
@@ -31,7 +31,7 @@ func TestHostGolden(t *testing.T) {
 }
 
 func TestHostDescription(t *testing.T) {
-	host, err := Host(generatedTexts(t)["mlx_sample"])
+	host, err := Host(generatedTexts(t)["mlx_sample"], Conversions{})
 	require.NoError(t, err)
 	require.Equal(t, "custom_kernel_rms_dx__float16_t_3_1_float16_t_bfloat16_tc_int32_t_floats_float16_t_float",
 		host.KernelName)
@@ -44,7 +44,7 @@ func TestHostDescription(t *testing.T) {
 		{"p", "float", false, true},
 	}, host.Buffers)
 
-	host, err = Host(generatedTexts(t)["mlx_atomic"])
+	host, err = Host(generatedTexts(t)["mlx_atomic"], Conversions{})
 	require.NoError(t, err)
 	require.Equal(t, []HostBuffer{
 		{"x", "float16_t", false, false},
@@ -61,7 +61,7 @@ func TestHostDescription(t *testing.T) {
 func TestHostChangesQualifiersOnly(t *testing.T) {
 	for name, text := range generatedTexts(t) {
 		t.Run(name, func(t *testing.T) {
-			host, err := Host(text)
+			host, err := Host(text, Conversions{})
 			require.NoError(t, err)
 			_, source, ok := strings.Cut(host.Source, "\n")
 			require.True(t, ok)

@@ -13,12 +13,12 @@ import (
 
 // HostNative rewrites the text of [Native] into C++ for the checker, as [Host] does for MLX's text. values
 // holds the numbers of elements of the threadgroup arguments and the states of the samplers.
-func HostNative(text string, values Values, conditionals ...int) (*HostSource, error) {
+func HostNative(text string, values Values, c Conversions) (*HostSource, error) {
 	h, err := rewriteFor(text, rewriter{unrollPragma: Unroll, zeroMemory: true})
 	if err != nil {
 		return nil, err
 	}
-	h.conditionals(conditionals)
+	h.convert(c)
 	h.aggregates()
 	kernel, arguments, err := h.NativeKernel(h.items)
 	if err != nil {

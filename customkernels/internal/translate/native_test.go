@@ -87,7 +87,7 @@ kernel void g(device int* y) { y[0] = 1; }
 		require.NoError(t, err)
 		s, err := Native(k, nil, NewValues())
 		require.NoError(t, err)
-		host, err := HostNative(s.Text, Values{})
+		host, err := HostNative(s.Text, Values{}, Conversions{})
 		require.NoError(t, err)
 		require.Equal(t, kept, strings.Contains(host.Source, "struct numeric_limits : _numeric_limits_impl<T>"))
 		require.Equal(t, kept, strings.Contains(host.Source, "_numeric_limits_impl<pair>"))
@@ -106,7 +106,7 @@ kernel void f(volatile coherent(device) device atomic_uint* n [[buffer(5)]], con
 }
 }
 `
-	host, err := HostNative(text, Values{Sizes: map[string]int{"p": 64}})
+	host, err := HostNative(text, Values{Sizes: map[string]int{"p": 64}}, Conversions{})
 	require.NoError(t, err)
 	require.Equal(t, []HostBuffer{{"x", "float", false, false}, {"n", "atomic_uint", false, true}, {"y", "float", false, true}}, host.Buffers)
 	require.Equal(t, []string{"g", "p"}, host.ThreadgroupArguments)
@@ -123,11 +123,11 @@ kernel void f(volatile coherent(device) device atomic_uint* n [[buffer(5)]], con
 	for _, part := range []string{"acc() = default", "coherent", "[0 ..."} {
 		require.NotContains(t, host.Source, part)
 	}
-	_, err = Host(strings.Replace(text, "threadgroup float& g, threadgroup void* p, ", "", 1))
+	_, err = Host(strings.Replace(text, "threadgroup float& g, threadgroup void* p, ", "", 1), Conversions{})
 	require.ErrorContains(t, err, "the threadgroup variable sums cannot have an initializer")
-	_, err = HostNative("kernel void f(device float* y) { threadgroup float s[2] = {0, 1}; }", Values{})
+	_, err = HostNative("kernel void f(device float* y) { threadgroup float s[2] = {0, 1}; }", Values{}, Conversions{})
 	require.ErrorContains(t, err, "1:57: the threadgroup variable s cannot have an initializer other than zeros")
-	_, err = HostNative("struct s { bool operator>(s o) { return true; } };\nkernel void f(device float* y) {}", Values{})
+	_, err = HostNative("struct s { bool operator>(s o) { return true; } };\nkernel void f(device float* y) {}", Values{}, Conversions{})
 	require.NoError(t, err)
 }
 
@@ -139,7 +139,7 @@ func TestNativeHeader(t *testing.T) {
 		"typedef half float16_t;\nkernel void f(device float16_t* y) {}":               "metal_native.h",
 		"struct complex64_t { float r, i; };\nkernel void f(device complex64_t* y) {}": "metal_native.h",
 	} {
-		host, err := HostNative(text, Values{})
+		host, err := HostNative(text, Values{}, Conversions{})
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(host.Source, "#include \""+header+"\"\n"), text)
 	}
@@ -152,7 +152,7 @@ func TestTextureHeader(t *testing.T) {
 		"kernel void f(texture2d<float> t, device float* y) { y[0] = t.get_width(); }": metalstd.TextureHeader,
 		"kernel void f(device float* y) { constexpr sampler s; y[0] = 1; }":            metalstd.TextureHeader,
 	} {
-		host, err := HostNative(text, Values{})
+		host, err := HostNative(text, Values{}, Conversions{})
 		require.NoError(t, err)
 		require.Equal(t, header, metalstd.HeaderOf(host.Source), text)
 	}

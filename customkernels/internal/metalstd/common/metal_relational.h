@@ -66,12 +66,13 @@ MLXG_INLINE bool any(const vec<bool, N>& v) {
 template <class A, class B>
 MLXG_INLINE detail::result_of<A, B> select(const A& a, const B& b, bool c) {
   using R = detail::result_of<A, B>;
-  return c ? R(b) : R(a);
+  const R if_false(a), if_true(b);  // reads both, as Metal does
+  return c ? if_true : if_false;
 }
 template <class A, class B, class T, int N>
 MLXG_INLINE detail::result_of<A, B> select(const A& a, const B& b, const vec<T, N>& c) {
   using R = detail::result_of<A, B>;
-  using S = detail::scalar_of<R>;
+  const R if_false(a), if_true(b);
   R r;
   for (int i = 0; i < N; ++i) {
     // A bool selects by its value, any other lane by its highest bit.
@@ -81,7 +82,7 @@ MLXG_INLINE detail::result_of<A, B> select(const A& a, const B& b, const vec<T, 
     } else {
       chosen = T(c.data[i]) < T(0);
     }
-    r.data[i] = chosen ? detail::lane<S>(b, i) : detail::lane<S>(a, i);
+    r.data[i] = chosen ? if_true.data[i] : if_false.data[i];
   }
   return r;
 }

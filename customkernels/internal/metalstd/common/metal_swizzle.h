@@ -32,6 +32,8 @@ struct swizzle {
   explicit swizzle() = default;
   swizzle(const swizzle&) = default;
   MLXG_INLINE constexpr operator V() const { return V(data[I]...); }
+  // Constant, because an assignment to this copy would have no effect.
+  MLXG_INLINE constexpr const V operator()() const { return *this; }
   MLXG_INLINE swizzle& operator=(const V& v) {
     int lane = 0;
     ((data[I] = v.data[lane++]), ...);

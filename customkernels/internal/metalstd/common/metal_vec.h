@@ -36,11 +36,15 @@ MLXG_VECTOR_NAMES(float, float)
 
 // Reinterprets the bits of a value as another type of the same size.
 template <class To, class From>
-MLXG_INLINE To as_type(const From& from) {
+MLXG_INLINE constexpr To as_type(const From& from) {
   static_assert(sizeof(To) == sizeof(From), "as_type needs types of one size");
-  To to;
-  __builtin_memcpy(&to, &from, sizeof(To));
-  return to;
+  if constexpr (__is_trivially_copyable(To) && __is_trivially_copyable(From)) {
+    return __builtin_bit_cast(To, from);
+  } else {
+    To to{};
+    __builtin_memcpy(&to, &from, sizeof(To));
+    return to;
+  }
 }
 
 }  // namespace metal
