@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -68,7 +69,14 @@ func (r *Report) Encode(w io.Writer) error {
 }
 
 // Decode reads a report that [Report.Encode] wrote. It returns an error for another kind of result.
-func Decode(r io.Reader) (*Report, error) { return decode[Report](r, kindParity) }
+func Decode(r io.Reader) (*Report, error) {
+	out, err := decode[Report](r, kindParity)
+	if err != nil {
+		return nil, err
+	}
+	out.SetCounts()
+	return out, nil
+}
 
 // DecodeBench reads a report that [Bench.Encode] wrote, and derives Ratio and OverLimit from the times. It returns an
 // error for another kind of result.
@@ -78,9 +86,27 @@ func DecodeBench(r io.Reader) (*Bench, error) {
 		return nil, err
 	}
 	for i := range b.Rows {
-		b.Rows[i].Derive(b.Limits)
+		r := &b.Rows[i]
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("reading a report: row %d, %s %s: %w", i+1, r.Op, r.Case, err)
+		}
+		r.Derive(b.Limits)
 	}
 	return b, nil
+}
+
+// check returns an error if the row has no measurement of ours and no error, or lists of different lengths.
+func (r *BenchRow) check() error {
+	if r.Ours == nil && r.Error == "" {
+		return errors.New("it has neither ours nor error")
+	}
+	for _, s := range r.sides() {
+		if n := len(s.timing.Repetitions); n != len(s.timing.WallRepetitions) || n != len(s.timing.BuildRepetitions) {
+			return fmt.Errorf("%s has %d repetitions_us, %d wall_repetitions_us and %d build_repetitions_us; they must be equally many",
+				s.name, n, len(s.timing.WallRepetitions), len(s.timing.BuildRepetitions))
+		}
+	}
+	return nil
 }
 
 func decode[T any](r io.Reader, kind string) (*T, error) {

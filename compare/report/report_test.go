@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"os/exec"
@@ -115,6 +116,26 @@ func TestDecodeRefusesOtherNumbers(t *testing.T) {
 	require.ErrorContains(t, err, "large")
 }
 
+// A report's own counts, control characters and lists of times are not trusted.
+func TestDecodeOfInconsistentReports(t *testing.T) {
+	r, err := Decode(strings.NewReader(`{"kind":"parity","passed":5,"rows":[{"op":"a\u001b[31m","case":"b","error":"\u001b[2J"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, 0, r.Passed)
+	require.Equal(t, 1, r.Failed)
+	var text bytes.Buffer
+	require.NoError(t, r.WriteText(&text))
+	require.NotContains(t, text.String(), "\x1b")
+
+	for rows, message := range map[string]string{
+		`{"op":"a","case":"b","ours":null}`: "row 1, a b: it has neither ours nor error",
+		`{"op":"a","case":"b","ours":{"repetitions_us":[1,2],"wall_repetitions_us":[1]}}`: "row 1, a b: ours has 2 repetitions_us, " +
+			"1 wall_repetitions_us and 0 build_repetitions_us; they must be equally many",
+	} {
+		_, err = DecodeBench(strings.NewReader(`{"kind":"bench","rows":[` + rows + `]}`))
+		require.EqualError(t, err, "reading a report: "+message)
+	}
+}
+
 func TestDecodeRefusesOtherKinds(t *testing.T) {
 	_, err := Decode(strings.NewReader(`{"kind":"bench"}`))
 	require.EqualError(t, err, `reading a report: its kind is "bench"; it must be "parity"`)
@@ -125,13 +146,16 @@ func TestDecodeRefusesOtherKinds(t *testing.T) {
 func TestWriteFileReplacesWhole(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.json")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("old", 1e5)), 0o644))
+	require.NoError(t, os.WriteFile(path, []byte(strings.Repeat("old", 1e5)), 0o600))
 	require.NoError(t, sample().WriteFile(path))
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	defer f.Close()
 	_, err = Decode(f)
 	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
 	requireOnly(t, dir, "report.json")
 }
 
@@ -160,6 +184,12 @@ func TestWriteFileIntoWhatIsNoFile(t *testing.T) {
 	defer f.Close()
 	_, err = Decode(f)
 	require.NoError(t, err)
+	require.EqualError(t, outfile.Write(link, func(io.Writer) error { return errors.New("no report") }),
+		"writing the report: no report")
+	_, err = f.Seek(0, io.SeekStart)
+	require.NoError(t, err)
+	_, err = Decode(f)
+	require.NoError(t, err, "a report that fails leaves the file")
 
 	if runtime.GOOS == "windows" {
 		return

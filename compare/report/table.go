@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // TableOptions holds the options of [Report.WriteTable].
@@ -56,9 +57,15 @@ type printer struct {
 	err error
 }
 
+// printf prints without control characters, which names and messages of a file may contain and a terminal obeys.
 func (p *printer) printf(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
+		_, p.err = io.WriteString(p.w, strings.Map(func(c rune) rune {
+			if unicode.IsControl(c) && c != '\n' && c != '\t' {
+				return -1
+			}
+			return c
+		}, fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -2,6 +2,7 @@
 package outfile
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,12 +12,13 @@ import (
 	"path/filepath"
 )
 
-// perm is the mode of a report's file. Files of os.CreateTemp are readable by their owner only.
+// perm is the mode of a new file. Files of os.CreateTemp are readable by their owner only.
 const perm = 0o644
 
 // Write writes a report to path with encode. It writes a temporary file in the same folder and renames it, so readers
 // of path see the previous file or the complete report, never a part. A path that is not a regular file, such as a
-// pipe, a link or /dev/stdout, is written to directly. A new file has the mode 0644.
+// pipe, a link or /dev/stdout, is written to directly, after the report is complete. A new file has the mode 0644, and a
+// replaced file keeps its mode.
 func Write(path string, encode func(io.Writer) error) (err error) {
 	if !Replaceable(path) {
 		return writeInto(path, encode)
@@ -35,7 +37,11 @@ func Write(path string, encode func(io.Writer) error) (err error) {
 	if err := encode(f); err != nil {
 		return err
 	}
-	if err := f.Chmod(perm); err != nil {
+	mode := fs.FileMode(perm)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := f.Chmod(mode); err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
@@ -85,11 +91,12 @@ func createBeside(path string) (*os.File, error) {
 	return f, err
 }
 
-// writeInto writes a report to path without replacing the file.
+// writeInto writes a report to path without replacing the file. If encode fails, the file stays as it is.
 func writeInto(path string, encode func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+	var report bytes.Buffer
+	err := encode(&report)
 	if err == nil {
-		err = errors.Join(encode(f), f.Close())
+		err = os.WriteFile(path, report.Bytes(), perm)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)

@@ -58,7 +58,7 @@ func (l Launch) Run(signals <-chan os.Signal) error {
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals reach the ranks through Run only
 		out, errs := newPrefixed(rank, l.Out, &output), newPrefixed(rank, l.Err, &output)
 		c.Stdout, c.Stderr = out, errs
-		c.WaitDelay = l.Grace // a grandchild may hold the pipes
+		c.WaitDelay = max(l.Grace, time.Millisecond) // a grandchild may hold the pipes; 0 would wait for it
 		if err := c.Start(); err != nil {
 			all.signal(syscall.SIGKILL)
 			_ = all.wait(nil, 0)

@@ -94,6 +94,11 @@ func TestLaunchOfARankThatLeavesAProcess(t *testing.T) {
 		func(l *ranks.Launch) { l.Grace = time.Second })
 	require.NoError(t, err)
 	require.Equal(t, []string{"[0] done", "[1] done"}, lines)
+
+	begin := time.Now()
+	_, err = launch(t, `sleep 60 & echo done`, 1, func(l *ranks.Launch) { l.Grace = 0 })
+	require.NoError(t, err)
+	require.Less(t, time.Since(begin), 30*time.Second)
 }
 
 // A rank that ignores interrupts is killed at the second one.
