@@ -18,6 +18,9 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 		}
 		return [][]float64{append(sums, differences...)}
 	},
+	"arms_of_branch": ofX(rowsOf(32, func(x []float64) []float64 {
+		return perElementOf(x, func(int) float64 { return x[31] })
+	})),
 	"barrier_after_exit": ofX(reversed),
 	"barrier_skipped_in_loop": ofX(func(x []float64) []float64 {
 		return append(doubled(x[:32]), add(doubled(x[32:]), x[32:])...)

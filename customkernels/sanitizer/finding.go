@@ -243,6 +243,9 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		case w.Atomic != w.OtherAtomic:
 			return pair + ", and only one of the two is atomic: make both atomic, or put a threadgroup_barrier " +
 				"between them"
+		case w.Arms:
+			return pair + " in the other arm of a branch, and the arms run in either order: let one thread access the " +
+				"element, or use two branches with simdgroup_barrier(mem_flags::" + flag + ") between them"
 		case w.Write && w.OtherWrite:
 			return pair + ", in either order: give each thread an element of its own, use an atomic, or put " +
 				"threadgroup_barrier(mem_flags::" + flag + ") between them"

@@ -68,6 +68,8 @@ type variant struct {
 	// watched programs are not optimized. Instead of the accesses to buffers, they report the accesses outside of
 	// a thread's own variables, signed arithmetic that overflows and, if filled, indices that wrap around.
 	watched bool
+	// separate is set if a store of both arms of an if statement stays two stores.
+	separate bool
 }
 
 // shaderFlags returns the compiler's flags for a shader. Optimization is mild: the program has the accesses of the
@@ -95,6 +97,9 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 		// it reload values that are in registers, which would count as traffic.
 		return append(f, "-fsanitize=array-bounds,shift-exponent", "-Xclang", variables,
 			"-mllvm", "-tsan-instrument-read-before-write=1", "-mllvm", "-tsan-instrument-func-entry-exit=0")
+	}
+	if v.separate {
+		f = append(f, "-fno-tree-sink", "-fno-tree-cselim")
 	}
 	// Nothing reads the locations of variables or the types of the headers, which take a third of the compile time.
 	return append(f, "-fno-var-tracking", "-femit-struct-debug-baseonly", "-fcaller-saves",

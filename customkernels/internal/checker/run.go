@@ -65,6 +65,7 @@ type Finding struct {
 	Size                    int
 	Write, OtherWrite       bool
 	Atomic, OtherAtomic     bool
+	Arms                    bool // a Race of two lanes in the two arms of a branch
 	Group, Thread           int
 	OtherGroup, OtherThread int // -1 for none
 	Schedule                int
@@ -115,6 +116,9 @@ func (p *Program) Run(ctx context.Context, l Launch) (*Result, error) {
 		return nil, err
 	}
 	if err := p.dropUnusedReads(ctx, l, r); err != nil {
+		return nil, err
+	}
+	if err := p.addRacesOfArms(ctx, l, r); err != nil {
 		return nil, err
 	}
 	if err := p.watchVariables(ctx, l, r); err != nil {

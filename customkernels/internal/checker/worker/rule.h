@@ -14,7 +14,8 @@
 //
 //  - fence: a barrier separates the accesses, but its flags do not cover the address space;
 //  - write_after_read: the same, for a read before the barrier and a write after it;
-//  - lockstep: the accesses are of one simdgroup and are ordered only if its lanes run in lockstep;
+//  - lockstep: the accesses are of one simdgroup and are ordered only if its lanes run in lockstep. arms.go reports
+//    those in the two arms of a branch as race;
 //  - same_value_write: both accesses write the same value;
 //  - race: every other conflict.
 #ifndef CHECKER_RULE_H
