@@ -79,9 +79,12 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 		}
 		return bins
 	}),
-	"in_place_device_memory":   ofX(func(x []float64) []float64 { return doubled(reversed(x)) }),
-	"index_overflow":           ofX(func(x []float64) []float64 { return x }),
-	"last_simdgroup_dropped":   ofX(total),
+	"in_place_device_memory": ofX(func(x []float64) []float64 { return doubled(reversed(x)) }),
+	"index_overflow":         ofX(func(x []float64) []float64 { return x }),
+	"last_simdgroup_dropped": ofX(total),
+	"write_to_input": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return x[i] * min(1, float64(i%32)) })
+	}),
 	"thread_array_underrun":    ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(4 - i%4) }) }),
 	"thread_member_overrun":    ofX(func(x []float64) []float64 { return perElementOf(x, func(i int) float64 { return float64(i%4 + 1) }) }),
 	"uninitialized_comparison": ofX(func(x []float64) []float64 { return make([]float64, len(x)) }),

@@ -80,7 +80,7 @@ func sameDefect(f, g Finding) bool {
 	case FindingOutOfBounds: // one wrong index may select elements of several buffers
 		return f.Buffer != "" && f.Buffer == g.Buffer || f.Threads[0] == g.Threads[0]
 	case FindingRace, FindingFence, FindingLockstep, FindingSameValueWrite, FindingWriteAfterRead, FindingMisaligned,
-		FindingNeverRead, FindingDroppedElement, FindingUninitializedRead, FindingTextureBounds:
+		FindingNeverRead, FindingDroppedElement, FindingUninitializedRead, FindingTextureBounds, FindingWriteToInput:
 		return f.Buffer != "" && f.Buffer == g.Buffer
 	case FindingDivergentBarrier, FindingBarrierAfterExit, FindingDivergentReduction, FindingDivergentMatrix,
 		FindingShuffleInactive:

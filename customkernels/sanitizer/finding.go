@@ -23,6 +23,7 @@ var findingKinds = map[checker.Kind]FindingKind{
 	checker.UnwrittenOutput: FindingUnwrittenOutput, checker.DroppedElement: FindingDroppedElement,
 	checker.OutOfOwn: FindingOutOfBounds, checker.Overflow: FindingOverflow,
 	checker.WriteAfterRead: FindingWriteAfterRead, checker.TextureBounds: FindingTextureBounds,
+	checker.WriteToInput: FindingWriteToInput,
 }
 
 // scheduleName returns the name of an order of threads in reports.
@@ -304,6 +305,9 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		slot := r.Slots[w.Slot]
 		return fmt.Sprintf("%v %s %s, but %s has %d elements: check the index against its size",
 			a, verb[w.Write], element, f.Buffer, slot.Size/max(slot.Element, 1))
+	case FindingWriteToInput:
+		return fmt.Sprintf("%v writes %s, and %s is declared const or constant: write to an output, because MLX shares the "+
+			"memory of inputs with other arrays", a, element, f.Buffer)
 	case FindingTextureBounds:
 		return boundsMessage(f, w, texture)
 	case FindingUninitializedRead:

@@ -32,6 +32,7 @@ const (
 	FindingShuffleInactive   FindingKind = "shuffle-inactive"   // a value from an inactive lane
 	FindingDivergentMatrix   FindingKind = "divergent-matrix"   // a matrix operation with inactive lanes
 	FindingOutOfBounds       FindingKind = "out-of-bounds"      // an access outside of every buffer and variable
+	FindingWriteToInput      FindingKind = "write-to-input"     // a write to a const or constant buffer
 	FindingMisaligned        FindingKind = "misaligned"         // a pointer that is not aligned to its type
 	FindingUninitializedRead FindingKind = "uninitialized-read" // a read of a value that no thread has written
 	FindingUnwrittenOutput   FindingKind = "unwritten-output"   // an output with elements that no thread writes
@@ -68,6 +69,7 @@ var kinds = []struct {
 	{FindingShuffleInactive, "A thread reads the value of a lane that does not execute the call."},
 	{FindingDivergentMatrix, "Only some lanes of a simdgroup execute a matrix operation."},
 	{FindingOutOfBounds, "An access lies outside of every buffer and variable."},
+	{FindingWriteToInput, "A thread writes to a buffer that is declared const or constant."},
 	{FindingMisaligned, "A pointer is not aligned to its type."},
 	{FindingUninitializedRead, "A thread reads a value that no thread has written."},
 	{FindingUnwrittenOutput, "An output has elements that no thread writes."},

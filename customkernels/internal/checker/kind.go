@@ -29,5 +29,6 @@ const (
 	Overflow                       // signed arithmetic that overflows
 	WriteAfterRead                 // a read and a later write, with a barrier whose flags omit their memory
 	TextureBounds                  // an access outside of a texture, whose result Metal defines
+	WriteToInput                   // a write to a const or constant buffer
 	numKinds
 )

@@ -113,7 +113,7 @@ func (p *Program) Store(ctx context.Context, l Launch, outputs [][]byte, output,
 func (k Kind) undefinedOutputs() bool {
 	switch k {
 	case Race, Fence, DivergentBarrier, ShuffleInactive, DivergentMatrix, OutOfBounds, UninitializedRead, Deadlock, Limit,
-		Crash, Timeout, OutOfOwn:
+		Crash, Timeout, OutOfOwn, WriteToInput:
 		return true
 	}
 	return false

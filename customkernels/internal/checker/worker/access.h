@@ -53,6 +53,16 @@ CHECKER_RARE void outside_arena(uintptr_t address, uint32_t size, bool write, ui
   }
 }
 
+// Reports a write to an input, which has no shadow records.
+CHECKER_RARE void input_written(const slot& s, uint64_t offset, uint64_t size, uint32_t pc) {
+  finding f = here(write_to_input, pc);
+  f.slot = int32_t(&s - now.slots);
+  f.offset = int64_t(offset);
+  f.size = uint32_t(size);
+  f.access = is_write;
+  report(f);
+}
+
 // A plain access of one cell that other threads may have accessed.
 template <bool write>
 CHECKER_RARE void shared_cell(slot& s, uint64_t c, uint32_t pc) {
@@ -117,6 +127,8 @@ CHECKER_FAST void access(uintptr_t address, uint64_t size, uint32_t pc) {
   }
   if (s.writers) {
     access_cells<write, atomic>(s, offset, size, pc, address);
+  } else if (write) {
+    input_written(s, offset, size, pc);
   }
 }
 
@@ -137,7 +149,7 @@ template <bool write, uint64_t size>
 CHECKER_RARE void infrequent(uintptr_t address, uint32_t pc) {
   slot& s = now.slots[address >> slot_shift & max_slots];
   const uint64_t offset = address - s.start, c = cell_at<size>(offset);
-  if (c < s.cells && size == uint64_t(1) << s.shift && now.attention == traffic_wanted &&
+  if (c < s.cells && size == uint64_t(1) << s.shift && now.attention == traffic_wanted && (s.writers || !write) &&
       log_cell(s, c, size, write, pc)) {
     if (s.writers && !own_cell<write>(s, c, pc)) {
       shared_cell<write>(s, c, pc);
@@ -154,7 +166,7 @@ CHECKER_FAST void plain(void* p, uint32_t pc) {
   const uintptr_t address = uintptr_t(p);
   slot& s = now.front[address >> slot_shift & max_slots];
   const uint64_t offset = address - s.start, c = cell_at<size>(offset);
-  if (likely(offset < s.free)) {
+  if (likely(offset < (write ? s.free_writes : s.free))) {
     return;
   }
   if (unlikely(s.unit != size || c >= s.cells)) {

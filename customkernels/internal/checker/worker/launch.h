@@ -212,7 +212,7 @@ static void make_fibers(uint32_t threads) {
   slot& s = now.slots[max_slots];
   now.workspace = now.arena + arena_span;
   s.start = now.workspace + offsetof(control, groups);
-  s.free = now.workspace + workspace_size - s.start - widest + 1;
+  s.free = s.free_writes = now.workspace + workspace_size - s.start - widest + 1;
   fibers = reinterpret_cast<control*>(now.workspace);
   if (mprotect(fibers, round_up(sizeof(control)), PROT_READ | PROT_WRITE) != 0) {
     fail("no memory for the stacks");

@@ -96,6 +96,7 @@ enum kind : uint32_t {
   overflow,
   write_after_read,
   texture_bounds,
+  write_to_input,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;

@@ -63,9 +63,10 @@ struct other_readers {
 struct alignas(128) slot {
   // The fields of the frequent path share a cache line.
   uintptr_t start;
-  uint64_t free;    // accesses below this offset are not recorded
-  uint64_t cells;   // number of cells of `unit` bytes
-  record* writers;  // null if the kernel cannot write to the slot
+  uint64_t free;         // reads below this offset are not recorded
+  uint64_t free_writes;  // writes below this offset are not recorded
+  uint64_t cells;        // number of cells of `unit` bytes
+  record* writers;       // null if the kernel cannot write to the slot
   record* readers;
   uint32_t first_segment;  // records of earlier segments are invalid
   uint8_t unit;
