@@ -79,9 +79,13 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 		}
 		return bins
 	}),
-	"in_place_device_memory": ofX(func(x []float64) []float64 { return doubled(reversed(x)) }),
-	"index_overflow":         ofX(func(x []float64) []float64 { return x }),
-	"last_simdgroup_dropped": ofX(total),
+	"in_place_device_memory":    ofX(func(x []float64) []float64 { return doubled(reversed(x)) }),
+	"index_overflow":            ofX(func(x []float64) []float64 { return x }),
+	"last_simdgroup_dropped":    ofX(total),
+	"last_sum_dropped_by_lanes": ofX(total),
+	"never_read_maxima": ofX(func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return x[i] - slices.Max(x) })
+	}),
 	"write_to_input": ofX(func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i] * min(1, float64(i%32)) })
 	}),

@@ -129,7 +129,7 @@ func followsFrom(f Finding, list []Finding) bool {
 	case FindingNeverRead, FindingDroppedElement:
 		return follows(func(o Finding) bool {
 			return o.Buffer == f.Buffer && (o.Severity == SeverityError || o.Kind == FindingLockstep) &&
-				o.Kind != FindingDroppedElement
+				(o.Kind != FindingDroppedElement || o.Site.sameLine(f.Site))
 		})
 	}
 	return false

@@ -183,11 +183,18 @@ func TestOneFindingForOneCause(t *testing.T) {
 		"one barrier between several accesses": {
 			[]Finding{finding(FindingRace, "a", 20, 10), finding(FindingRace, "a", 21, 10), finding(FindingRace, "b", 11, 22)}, []int{20},
 		},
-		"two barriers":                  {[]Finding{finding(FindingRace, "a", 20, 10), finding(FindingRace, "b", 40, 30)}, []int{20, 40}},
-		"another threadgroup":           {[]Finding{finding(FindingRace, "a", 20, 10), elsewhere}, []int{20, 10}},
-		"two buffers on one line":       {[]Finding{finding(FindingRace, "a", 10, 10), finding(FindingRace, "b", 10, 10)}, []int{10, 10}},
-		"the general case":              {[]Finding{finding(FindingLockstep, "a", 12, 11), finding(FindingRace, "a", 20, 10)}, []int{20}},
-		"a wrapped index":               {[]Finding{finding(FindingOutOfBounds, "a", 12, 0), finding(FindingOverflow, "", 10, 0)}, []int{10}},
+		"two barriers":            {[]Finding{finding(FindingRace, "a", 20, 10), finding(FindingRace, "b", 40, 30)}, []int{20, 40}},
+		"another threadgroup":     {[]Finding{finding(FindingRace, "a", 20, 10), elsewhere}, []int{20, 10}},
+		"two buffers on one line": {[]Finding{finding(FindingRace, "a", 10, 10), finding(FindingRace, "b", 10, 10)}, []int{10, 10}},
+		"the general case":        {[]Finding{finding(FindingLockstep, "a", 12, 11), finding(FindingRace, "a", 20, 10)}, []int{20}},
+		"a wrapped index":         {[]Finding{finding(FindingOutOfBounds, "a", 12, 0), finding(FindingOverflow, "", 10, 0)}, []int{10}},
+		"a dropped element of the store": {
+			[]Finding{
+				finding(FindingNeverRead, "a", 12, 0), finding(FindingDroppedElement, "a", 12, 0),
+				finding(FindingNeverRead, "a", 20, 0),
+			},
+			[]int{12, 20},
+		},
 		"errors first":                  {[]Finding{finding(FindingShift, "", 10, 0), finding(FindingMisaligned, "a", 20, 0)}, []int{20, 10}},
 		"a value that was not computed": {[]Finding{finding(FindingUnwrittenOutput, "y", 1, 0), finding(FindingCrash, "", 5, 0)}, []int{5}},
 	} {

@@ -327,7 +327,7 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 			"name the output in Launch.Undefined (undefined:)",
 			element, w.Count, slot.Size/max(slot.Element, 1))
 	case FindingNeverRead:
-		return fmt.Sprintf("%v writes %s, and no thread reads it: a reduction that should read it omits elements",
+		return fmt.Sprintf("%v writes %s, and no thread reads the value: a reduction that should read it omits elements",
 			a, element)
 	case FindingDroppedElement:
 		return fmt.Sprintf("%v writes %s, and the reduction that follows omits it: let the last step read the values of all "+

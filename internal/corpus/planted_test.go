@@ -92,7 +92,7 @@ var plantedBugs = []planted{
 			" partials[sgitg], memory_order_relaxed); if (sgitg == 32)", sanitizer.FindingOrderDependent, 149,
 	},
 	{reduce, "", 213, "+ tpsg - 1", "- 1", sanitizer.FindingDroppedElement, 208},
-	{reduce, "", 216, "partials[i]", "partials[0]", sanitizer.FindingDroppedElement, 208},
+	{reduce, "", 216, "partials[i]", "partials[0]", sanitizer.FindingWrongValue, 208},
 	{reduce, "", 219, "tiisg == 0", "tiisg < 2", sanitizer.FindingSameValueWrite, 220},
 
 	{rms, "", 254, "ushort", "uint", sanitizer.FindingPositionType, 257},
@@ -100,6 +100,10 @@ var plantedBugs = []planted{
 	{rms, "", 265, "dim = shape[1]", "dim = shape[1]; if (tpitg >= dim) return", sanitizer.FindingBarrierAfterExit, 277},
 	{rms, "", 270, "partial_acc = 0.0", "partial_acc", sanitizer.FindingUninitializedRead, 294},
 	{rms, "", 271, "i < dim", "i <= dim", sanitizer.FindingOutOfBounds, 272},
+	{
+		rms, "", 273, "partial_acc +=", "((device float *)input)[base_idx + i * strides[1]] = 0; partial_acc +=",
+		sanitizer.FindingWriteToInput, 273,
+	},
 	{rms, "", 276, "partial_acc =", "if (tpitg < 100) partial_acc =", sanitizer.FindingDivergentReduction, 276},
 	{rms, "", 277, barrier, "", sanitizer.FindingRace, 280},
 	{rms, "", 277, barrier, none, sanitizer.FindingFence, 280},

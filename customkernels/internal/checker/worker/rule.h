@@ -42,6 +42,7 @@ CHECKER_RARE uint32_t new_segment() {
   s.any = now.any;
   __builtin_memcpy(s.simd, g.simd, sizeof s.simd);
   s.simd_any = g.simd_any;
+  s.exchanges = false;
   now.threads[now.thread].segment = now.segment = id;
   return id;
 }

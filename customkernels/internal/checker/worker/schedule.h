@@ -53,6 +53,16 @@ static uint32_t first_of(uint32_t mask) {
   return uint32_t(__builtin_ctz(mask));
 }
 
+// Records that lanes of a simdgroup exchange values, in the segments of their last accesses.
+static void note_exchange(uint32_t base, uint32_t lanes) {
+  for (; lanes; lanes &= lanes - 1) {
+    const uint32_t segment = now.threads[base + first_of(lanes)].segment;
+    if (segment != none) {
+      now.segments[segment].exchanges = true;
+    }
+  }
+}
+
 // Completes the SIMD-group function that comes first in the text among those at which lanes of the simdgroup wait.
 static void complete_one(uint32_t number) {
   simdgroup_state& g = now.simdgroups[number];
@@ -138,6 +148,9 @@ static void complete_one(uint32_t number) {
       }
       new_epoch();
       break;
+  }
+  if (chosen.kind != mlxg::checker::is_barrier) {
+    note_exchange(base, active);
   }
   if (chosen.complete) {
     chosen.complete(data, active);

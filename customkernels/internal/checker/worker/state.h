@@ -93,6 +93,7 @@ struct segment_info {
   uint32_t any;            // threadgroup barriers
   uint32_t simd[spaces];   // simdgroup barriers whose flags cover the address space
   uint32_t simd_any;
+  bool exchanges;  // the thread executes a SIMD-group function
 };
 
 struct simdgroup_state {

@@ -1,8 +1,9 @@
 // Threadgroup values that are written and never read.
 //
 // A store is reported as never_read if threads read at most half of its values in every phase. Scans, sorts and padded
-// tiles leave fewer values unread, or not in every phase. It is reported as dropped_element, an error, if a reduction
-// leaves the unread values out of its result: a tree over an odd width, or the last step over the values of simdgroups.
+// tiles leave fewer values unread, or not in every phase. Unread components of a vector count only if threads read no
+// other component of it. A store is reported as dropped_element, an error, if a reduction leaves the unread values out
+// of its result: a tree over an odd width, or the last step over the values of simdgroups.
 #ifndef CHECKER_UNREAD_H
 #define CHECKER_UNREAD_H
 
@@ -16,6 +17,9 @@ struct batch {
   uint32_t read, unread;  // numbers of values
   uint32_t own;           // number of values that their own simdgroup read
   uint32_t simdgroups;    // mask of the simdgroups that wrote
+  uint32_t reader;        // last thread that read a value, plus 1
+  uint32_t exchanging;    // mask of the simdgroups that read a value and exchanged values between lanes
+  bool combined;          // one thread read several values, or one such simdgroup did
   uint32_t relevant;      // number of unread values that are neutral in no reduction
   uint32_t thread;        // thread that wrote the value at `offset`
   int64_t offset;         // offset of an unread element
@@ -38,7 +42,10 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
   for (uint32_t tries = 0; tries < 16; ++tries, ++h) {
     batch& b = batches[h % max_batches];
     if (b.pc == 0) {
-      b = {pc, phase, slot, 0, 0, 0, 0, 0, 0, 0, false};
+      b = {};
+      b.pc = pc;
+      b.phase = phase;
+      b.slot = slot;
       batches_used = true;
       return &b;
     }
@@ -49,6 +56,11 @@ static batch* find_batch(uint32_t pc, uint32_t phase, uint32_t slot) {
   return nullptr;
 }
 
+// Returns whether a thread of this threadgroup has read the value of a cell.
+static bool is_read(const slot& s, uint64_t c) {
+  return (s.writers[c].pc & read_bit) && s.readers[c].segment >= s.first_segment;
+}
+
 // Counts the value of a cell as read if a thread of this threadgroup has read it. Callers call it before the value is
 // overwritten, and at the end of the threadgroup.
 static void count_read(const slot& s, uint64_t c) {
@@ -56,14 +68,19 @@ static void count_read(const slot& s, uint64_t c) {
   if (w.segment < s.first_segment || (w.pc & atomic_bit)) {
     return;
   }
-  if (s.readers[c].segment < s.first_segment) {
+  if (!is_read(s, c)) {
     return;
   }
   const segment_info& writer = now.segments[w.segment];
+  const segment_info& reader = now.segments[s.readers[c].segment];
   if (batch* b = find_batch(w.pc & pc_mask, writer.any, uint32_t(&s - now.slots))) {
     ++b->read;
     b->simdgroups |= 1u << writer.thread / simd_width;
-    b->own += now.segments[s.readers[c].segment].thread / simd_width == writer.thread / simd_width;
+    b->own += reader.thread / simd_width == writer.thread / simd_width;
+    const uint32_t exchanging = reader.exchanges ? 1u << reader.thread / simd_width : 0;
+    b->combined |= b->reader == reader.thread + 1 || (b->exchanging & exchanging);
+    b->reader = reader.thread + 1;
+    b->exchanging |= exchanging;
   }
 }
 
@@ -116,11 +133,27 @@ static bool dropped_by_tree(const batch& b) {
   return false;
 }
 
-// Returns whether the last step of a reduction omits values of a batch, to which each simdgroup contributed one. In a
-// scan, no simdgroup reads its own value.
+// Returns whether the last step of a reduction omits values of a batch, to which each simdgroup contributed one. The
+// step combines the other values. In a scan, no simdgroup reads its own value.
 static bool dropped_by_simdgroups(const batch& b) {
   const uint32_t count = uint32_t(__builtin_popcount(b.simdgroups));
-  return count > 1 && count == now.simdgroup_count && b.read + b.unread == count && b.own > 0 && b.relevant > 0;
+  return count > 1 && count == now.simdgroup_count && b.read + b.unread == count && b.own > 0 && b.combined &&
+         b.relevant > 0;
+}
+
+// Returns whether threads have read another part of the element of cell c, a vector or small structure, that the same
+// thread wrote. Kernels leave components of such elements unused.
+static bool is_part_read(const slot& s, uint64_t c) {
+  const uint64_t cells = s.element >> s.shift, begin = cells ? c / cells * cells : 0;
+  if (cells > 64) {
+    return false;
+  }
+  for (uint64_t i = begin; i < begin + cells && i < s.cells; ++i) {
+    if (s.writers[i].segment == s.writers[c].segment && is_read(s, i)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // Counts unread values after a threadgroup has ended.
@@ -133,8 +166,11 @@ static void count_unread() {
       if (last.segment < s.first_segment || (last.pc & atomic_bit)) {
         continue;
       }
-      if ((last.pc & read_bit) && s.readers[c].segment >= s.first_segment) {
+      if (is_read(s, c)) {
         count_read(s, c);
+        continue;
+      }
+      if (is_part_read(s, c)) {
         continue;
       }
       const segment_info& w = now.segments[last.segment];
