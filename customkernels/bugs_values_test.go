@@ -25,9 +25,21 @@ var fixedValues = map[string]func(in map[string][]float64) [][]float64{
 	"barrier_skipped_in_loop": ofX(func(x []float64) []float64 {
 		return append(doubled(x[:32]), add(doubled(x[32:]), x[32:])...)
 	}),
-	"barrier_in_uneven_loop":      ofX(func(x []float64) []float64 { return reversed(add(x[:64], append(x[64:96:96], make([]float64, 32)...))) }),
-	"barrier_within_condition":    ofX(rowsOf(64, total)),
-	"barriers_of_different_turns": ofX(reversed),
+	"barrier_in_helper_of_branches": ofX(rowsOf(64, mirroredPositive)),
+	"barrier_in_uneven_loop":        ofX(func(x []float64) []float64 { return reversed(add(x[:64], append(x[64:96:96], make([]float64, 32)...))) }),
+	"barrier_within_condition":      ofX(rowsOf(64, total)),
+	"barriers_of_different_turns":   ofX(reversed),
+	"broadcast_of_many_lanes":       ofX(rowsOf(32, reversed)),
+	"quad_broadcast_of_many_lanes":  ofX(rowsOf(4, reversed)),
+	"shuffle_by_different_deltas": ofX(rowsOf(4, func(x []float64) []float64 {
+		return perElementOf(x, func(int) float64 { return x[0] })
+	})),
+	"reduction_in_both_branches": ofX(rowsOf(32, func(x []float64) []float64 {
+		return perElementOf(x, func(i int) float64 { return total(x)[0] * float64(1-2*(i%2)) })
+	})),
+	"shuffle_in_helper_of_branches": ofX(rowsOf(2, func(x []float64) []float64 {
+		return []float64{3 * total(x)[0], 2 * total(x)[0]}
+	})),
 	"broadcast_from_inactive_lane": ofX(rowsOf(32, func(x []float64) []float64 {
 		return perElementOf(x, func(i int) float64 { return x[i] - x[0]*min(1, float64(i)) })
 	})),
@@ -279,6 +291,11 @@ func count(x []float64, is func(v float64) bool) []float64 {
 		}
 	}
 	return []float64{n}
+}
+
+// mirroredPositive returns the values reversed, with zeros instead of negative values.
+func mirroredPositive(x []float64) []float64 {
+	return reversed(perElementOf(x, func(i int) float64 { return max(x[i], 0) }))
 }
 
 func reversed(x []float64) []float64 {

@@ -83,7 +83,7 @@ func sameDefect(f, g Finding) bool {
 		FindingNeverRead, FindingDroppedElement, FindingUninitializedRead, FindingTextureBounds, FindingWriteToInput:
 		return f.Buffer != "" && f.Buffer == g.Buffer
 	case FindingDivergentBarrier, FindingBarrierAfterExit, FindingDivergentReduction, FindingDivergentMatrix,
-		FindingShuffleInactive:
+		FindingShuffleInactive, FindingDivergentArgument:
 		return true
 	case FindingOverflow, FindingShift: // in several instances of a template
 		return f.Site.sameLine(g.Site)
@@ -108,6 +108,8 @@ func followsFrom(f Finding, list []Finding) bool {
 	case FindingLockstep, FindingSameValueWrite, FindingWriteAfterRead:
 		// The other finding is the general case: threads of other simdgroups, or other values.
 		return follows(func(o Finding) bool { return o.conflicts() && o.Buffer == f.Buffer })
+	case FindingShuffleInactive: // the lane that the argument selects
+		return follows(func(o Finding) bool { return o.Kind == FindingDivergentArgument && o.Site.sameLine(f.Site) })
 	case FindingCrash: // the access changed the stack or a pointer
 		return follows(func(o Finding) bool { return o.Kind == FindingOutOfBounds && o.Threads[0] == f.Threads[0] })
 	case FindingOutOfBounds: // of an index that wrapped around

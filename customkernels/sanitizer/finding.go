@@ -24,6 +24,7 @@ var findingKinds = map[checker.Kind]FindingKind{
 	checker.OutOfOwn: FindingOutOfBounds, checker.Overflow: FindingOverflow,
 	checker.WriteAfterRead: FindingWriteAfterRead, checker.TextureBounds: FindingTextureBounds,
 	checker.WriteToInput: FindingWriteToInput,
+	checker.DivergentArgument: FindingDivergentArgument,
 }
 
 // scheduleName returns the name of an order of threads in reports.
@@ -271,6 +272,11 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 			return fmt.Sprintf("%v waits at this barrier, which %v does not reach: let all threads of the group "+
 				"reach it", a, b)
 		}
+		if f.Site.sameLine(f.Other) {
+			mine, other := s.calls(f, w)
+			return fmt.Sprintf("%v waits at this barrier in %s, and %v in %s: let all threads of the group reach it in "+
+				"one call", a, mine, b, other)
+		}
 		return fmt.Sprintf("%v waits at this barrier while %v is at %s: let all threads of the group reach the same "+
 			"barrier", a, b, f.otherPlace())
 	case FindingBarrierAfterExit:
@@ -281,8 +287,20 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 			return fmt.Sprintf("%v reads the value of a lane outside of its simdgroup's 32, or of its quadgroup's 4: "+
 				"check the lane index", a)
 		}
+		if f.Site.sameLine(f.Other) {
+			mine, other := s.calls(f, w)
+			return fmt.Sprintf("%v reads, in %s, the value of lane %d, which is in %s: let all lanes of the simdgroup "+
+				"execute one call", a, mine, w.Detail, other)
+		}
 		return fmt.Sprintf("%v reads the value of lane %d, which does not execute the call: let all lanes of the "+
 			"simdgroup execute it", a, w.Detail)
+	case FindingDivergentArgument:
+		group, shuffle := "simdgroup", "simd_shuffle"
+		if w.Size == 4 {
+			group, shuffle = "quadgroup", "quad_shuffle"
+		}
+		return fmt.Sprintf("%v passes %d and %v passes %d: the lane of a broadcast, and the delta or mask of a shuffle, must "+
+			"be equal in all threads of the %s: use %s, which takes a lane per thread", a, w.Detail, b, w.Offset, group, shuffle)
 	case FindingDivergentMatrix:
 		return fmt.Sprintf("a simdgroup matrix operation with %d of 32 lanes: let all lanes execute it",
 			w.Detail)
@@ -358,6 +376,20 @@ func (s *checkerRun) message(f Finding, w checker.Finding, r *checker.Result) st
 		return fmt.Sprintf("%v was still running here at the time limit: check the condition of the loop", a)
 	}
 	return crashMessage(a, w)
+}
+
+// calls returns where the two threads of a finding have called its function. The places are the outermost ones that
+// differ.
+func (s *checkerRun) calls(f Finding, w checker.Finding) (mine, other string) {
+	path, others := append([]Site{f.Site}, f.Path...), s.sites(w.OtherPath, 0)
+	place := func(at Site) string { return Finding{Site: f.Site, Other: at}.otherPlace() }
+	for i := 1; i <= min(len(path), len(others)); i++ {
+		a, b := path[len(path)-i], others[len(others)-i]
+		if !a.sameLine(b) {
+			return "the call at " + place(a), "the call at " + place(b)
+		}
+	}
+	return "one call at " + place(path[len(path)-1]), "another call there"
 }
 
 // optional returns a space and the name, or "" without a name.

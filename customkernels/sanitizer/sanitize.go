@@ -30,6 +30,7 @@ const (
 	FindingFence             FindingKind = "fence"              // a barrier whose flags omit the memory of two accesses
 	FindingDivergentBarrier  FindingKind = "divergent-barrier"  // threads of a group at different barriers
 	FindingShuffleInactive   FindingKind = "shuffle-inactive"   // a value from an inactive lane
+	FindingDivergentArgument FindingKind = "divergent-argument" // a lane, delta or mask that must be equal in all lanes
 	FindingDivergentMatrix   FindingKind = "divergent-matrix"   // a matrix operation with inactive lanes
 	FindingOutOfBounds       FindingKind = "out-of-bounds"      // an access outside of every buffer and variable
 	FindingWriteToInput      FindingKind = "write-to-input"     // a write to a const or constant buffer
@@ -67,6 +68,7 @@ var kinds = []struct {
 	{FindingFence, "The flags of the barrier between two accesses omit their memory."},
 	{FindingDivergentBarrier, "Threads of a group wait at different barriers, or some threads skip a barrier."},
 	{FindingShuffleInactive, "A thread reads the value of a lane that does not execute the call."},
+	{FindingDivergentArgument, "A lane, delta or mask that must be equal in all lanes differs between lanes."},
 	{FindingDivergentMatrix, "Only some lanes of a simdgroup execute a matrix operation."},
 	{FindingOutOfBounds, "An access lies outside of every buffer and variable."},
 	{FindingWriteToInput, "A thread writes to a buffer that is declared const or constant."},

@@ -34,7 +34,7 @@ type Program struct {
 
 	tools   *toolchain.Toolchain
 	text    string
-	watched bool // has only the findings about a thread's own memory
+	watched bool // has only the findings of Kind.inWatched
 
 	symbolsOnce sync.Once
 	symbols     *symbols
@@ -66,7 +66,8 @@ type variant struct {
 	// filled is set if the variables that [fillVariables] finds begin with a byte that the launch selects.
 	filled bool
 	// watched programs are not optimized. Instead of the accesses to buffers, they report the accesses outside of
-	// a thread's own variables, signed arithmetic that overflows and, if filled, indices that wrap around.
+	// a thread's own variables, signed arithmetic that overflows and, if filled, indices that wrap around. They
+	// distinguish barriers and SIMD-group functions by call path, and the other programs distinguish them by line.
 	watched bool
 	// separate is set if a store of both arms of an if statement stays two stores.
 	separate bool
@@ -111,7 +112,7 @@ func shaderFlags(t *toolchain.Toolchain, v variant) []string {
 // functions of worker/own.h.
 func watchedFlags(t *toolchain.Toolchain) []string {
 	f := append([]string{
-		"-O0", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection",
+		"-O0", "-g1", "-gdwarf-4", "-DMLXG_CHECKED", "-fno-pie", "-fstack-clash-protection", "-fno-omit-frame-pointer",
 		"-fsanitize=kernel-address,signed-integer-overflow", "-fno-sanitize-address-use-after-scope",
 	}, t.Flags()...)
 	f = slices.DeleteFunc(f, func(flag string) bool { return flag == "-fwrapv" }) // which turns the overflow check off

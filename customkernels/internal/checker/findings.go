@@ -48,6 +48,8 @@ func (p *Program) translate(r *Result, findings []wireFinding, l Launch) error {
 			// These are return addresses. The byte before each belongs to the call.
 			f.Path, f.Column = symbols.frames(w.PC - 1)
 			f.OtherPath, f.OtherColumn = symbols.frames(w.OtherPC - 1)
+			f.Path = append(f.Path, symbols.callers(w.Calls[:])...)
+			f.OtherPath = append(f.OtherPath, symbols.callers(w.OtherCalls[:])...)
 		}
 		if f.Kind == UninitializedRead && f.Write {
 			if l.fills != nil && slices.Equal(f.Path, f.OtherPath) {
@@ -64,7 +66,7 @@ func (p *Program) translate(r *Result, findings []wireFinding, l Launch) error {
 				continue
 			}
 		}
-		if f.Kind == DivergentBarrier && f.OtherThread >= 0 && slices.Equal(f.Path, f.OtherPath) {
+		if f.Kind == DivergentBarrier && !p.watched && f.OtherThread >= 0 && slices.Equal(f.Path, f.OtherPath) {
 			continue // one barrier that the compiler duplicated
 		}
 		if f.Kind == DivergentReduction || f.Kind == BarrierAfterExit && !lastAccessAfter(f) {

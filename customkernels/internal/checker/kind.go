@@ -30,5 +30,20 @@ const (
 	WriteAfterRead                 // a read and a later write, with a barrier whose flags omit their memory
 	TextureBounds                  // an access outside of a texture, whose result Metal defines
 	WriteToInput                   // a write to a const or constant buffer
+	DivergentArgument              // a lane, delta or mask that must be equal in all lanes
 	numKinds
 )
+
+// divergent reports whether k is a kind about a call in divergent code.
+func (k Kind) divergent() bool {
+	switch k {
+	case DivergentBarrier, ShuffleInactive, DivergentMatrix, DivergentReduction:
+		return true
+	}
+	return false
+}
+
+// inWatched reports whether a watched program has findings of kind k.
+func (k Kind) inWatched() bool {
+	return k.divergent() || k == DivergentArgument || k == OutOfOwn || k == Overflow
+}

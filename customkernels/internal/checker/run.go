@@ -226,7 +226,7 @@ func (p *Program) result(from io.Reader, l Launch) (*Result, error) {
 	}
 	if p.watched {
 		findings = slices.DeleteFunc(findings, func(f wireFinding) bool {
-			return Kind(f.Kind) != OutOfOwn && Kind(f.Kind) != Overflow
+			return !Kind(f.Kind).inWatched()
 		})
 	}
 	return r, p.translate(r, findings, l)

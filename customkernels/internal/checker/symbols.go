@@ -199,6 +199,20 @@ func (s *symbols) locatedFrames(pc uint64, located func(int) bool) ([]Frame, int
 	return frames, column
 }
 
+// callers returns the frames of a list of return addresses except the first, up to a 0.
+func (s *symbols) callers(calls []uint32) (frames []Frame) {
+	for i, call := range calls {
+		if call == 0 {
+			break
+		}
+		if i > 0 {
+			at, _ := s.frames(uint64(call) - 1)
+			frames = append(frames, at...)
+		}
+	}
+	return frames
+}
+
 // frames returns the calls at a program counter that lie in the shader's text, innermost first, and the column of the
 // innermost one.
 func (s *symbols) frames(pc uint64) (frames []Frame, column int) {

@@ -9,8 +9,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/customkernels/internal/toolchain"
 )
 
-// watchVariables runs a second program, which watches the threads' own variables, and adds its findings to r. The
-// program is not optimized, so it compiles quickly.
+// watchVariables runs a second program, which watches the threads' own variables and the call paths of barriers and
+// SIMD-group functions, and adds its findings to r. The program is not optimized, so it compiles quickly.
 //
 // Its local variables begin with other values than those of the first program, in each run. The outputs are the same if
 // none depends on a variable without a value. If they differ, an instrumented program with the same initial values
@@ -36,6 +36,13 @@ func (p *Program) watchVariables(ctx context.Context, l Launch, r *Result) error
 	if err != nil {
 		return err
 	}
+	// The first program may merge calls of SIMD-group functions that differ. If it finds divergent barriers, they are
+	// real, but the watched program has their callers.
+	barrier := func(f Finding) bool { return f.Kind == DivergentBarrier }
+	barriers := slices.ContainsFunc(w.Findings, barrier)
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool {
+		return w.Outputs != nil && f.Kind.divergent() && (barriers || !barrier(f))
+	})
 	first := r.Findings
 	for _, f := range w.Findings {
 		if !slices.ContainsFunc(first, f.sameIndex) {
@@ -113,7 +120,7 @@ func (p *Program) Store(ctx context.Context, l Launch, outputs [][]byte, output,
 func (k Kind) undefinedOutputs() bool {
 	switch k {
 	case Race, Fence, DivergentBarrier, ShuffleInactive, DivergentMatrix, OutOfBounds, UninitializedRead, Deadlock, Limit,
-		Crash, Timeout, OutOfOwn, WriteToInput:
+		Crash, Timeout, OutOfOwn, WriteToInput, DivergentArgument:
 		return true
 	}
 	return false

@@ -11,7 +11,7 @@ import (
 
 const (
 	magic   = 0x4b43474d
-	version = 6
+	version = 7
 )
 
 type launchHeader struct {
@@ -69,6 +69,7 @@ type wireFinding struct {
 	OtherGroup, OtherThread uint32
 	Schedule, Detail        uint32
 	Address, Count          uint64
+	Calls, OtherCalls       [16]uint32
 }
 
 const (

@@ -1,6 +1,6 @@
 // Each simdgroup skips the barrier of one iteration: the first simdgroup in the first iteration, the second in the
-// second. They meet at the same line in different iterations. The checker identifies a barrier by its line only,
-// and no thread is left waiting.
+// second. They meet at the same barrier in different iterations. The checker identifies a barrier by the calls that lead
+// to it, and no thread is left waiting.
 //
 // launch: barriers_of_different_turns_bug barriers_of_different_turns_fixed
 //   with: grid=64 threadgroup=64 x=float32[64] y=out:float32[64]

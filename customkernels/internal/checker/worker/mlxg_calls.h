@@ -12,6 +12,9 @@ void mlxg_checked_simdgroup_barrier(uint32_t flags, uint32_t line);
 void mlxg_checked_fence(uint32_t flags, uint32_t order, uint32_t scope);
 void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line);
 
+// Gives the next rendezvous an argument that must be equal in all active lanes of each group of `width` lanes.
+void mlxg_checked_uniform(uint32_t argument, uint32_t width);
+
 // Registers a threadgroup variable before main, and returns its index in mlxg_checked_address. Sizes are in bytes.
 // A variable with `zero` begins as zeros, any other is uninitialized.
 uint32_t mlxg_checked_threadgroup(uint32_t id, uint32_t size, uint32_t element, uint32_t cell, uint32_t zero);

@@ -7,7 +7,7 @@
 namespace checker {
 
 constexpr uint32_t magic = 0x4b43474d;
-constexpr uint32_t version = 6;
+constexpr uint32_t version = 7;
 
 // The descriptors of the two files.
 constexpr int launch_file = 3, result_file = 4;
@@ -97,9 +97,12 @@ enum kind : uint32_t {
   write_after_read,
   texture_bounds,
   write_to_input,
+  divergent_argument,
 };
 
 constexpr uint32_t is_write = 1, other_is_write = 2, is_atomic = 4, other_is_atomic = 8;
+
+constexpr uint32_t max_calls = 16;
 
 struct finding {
   uint32_t kind;
@@ -112,6 +115,9 @@ struct finding {
   uint32_t schedule;
   uint32_t detail;  // depends on the kind, such as a signal, a lane, an array size, an alignment or a number of bits
   uint64_t address, count;
+  // The return addresses of the calls that lead to pc and other_pc, innermost first, at waits of a watched program. 0
+  // ends a list. The first one is pc.
+  uint32_t calls[max_calls], other_calls[max_calls];
 };
 
 }  // namespace checker

@@ -37,11 +37,19 @@ static void block(uint32_t thread) {
   can_run[place_of[thread] / 64] &= ~(uint64_t(1) << place_of[thread] % 64);
 }
 
+static void copy_calls(uint32_t* to, const thread_state& t) {
+  for (uint32_t i = 0; i < t.call_count; ++i) {
+    to[i] = t.calls[i];
+  }
+}
+
 // Returns a finding at the place where a thread waits, with another thread or none.
 static finding at_wait(uint32_t kind, uint32_t thread, uint32_t other) {
   finding f = here(kind, now.threads[thread].pc);
   f.thread = thread;
+  copy_calls(f.calls, now.threads[thread]);
   if (other != none) {
+    copy_calls(f.other_calls, now.threads[other]);
     f.other_pc = now.threads[other].pc;
     f.other_group = now.group;
     f.other_thread = other;
@@ -63,6 +71,70 @@ static void note_exchange(uint32_t base, uint32_t lanes) {
   }
 }
 
+// Stores the place at which the running thread will wait. frame is the frame of the worker's function that the shader
+// called. It must not have ended in a tail call, which overwrites it.
+//
+// A watched program is not optimized, so every call of the text is one call instruction, and the call path identifies
+// the place: calls of one function at two places differ, as do two calls on one line. The optimizer merges and
+// duplicates calls, so in other programs the line identifies the place.
+static void set_place(uint32_t line, const void* frame) {
+  thread_state& t = now.threads[now.thread];
+  t.line = line;
+  t.place = line;
+  t.call_count = 0;
+  if (!now.watched) {
+    return;
+  }
+  for (const auto* f = static_cast<const uintptr_t*>(frame); f < t.frame;) {
+    const uint32_t call = uint32_t(f[1]);  // without the signature of arm64, which differs between stacks
+    if (t.call_count < max_calls) {
+      t.calls[t.call_count++] = call;
+    }
+    t.place = (t.place ^ call) * 0x9e3779b97f4a7c15u;
+    t.place ^= t.place >> 32;
+    const auto* caller = reinterpret_cast<const uintptr_t*>(f[0]);
+    if (caller <= f) {
+      break;  // the kernel has overwritten its stack
+    }
+    f = caller;
+  }
+}
+
+// Returns whether thread a waits at an earlier place of the text than thread b.
+static bool before(const thread_state& a, const thread_state& b) {
+  for (uint32_t i = 1; i <= a.call_count && i <= b.call_count; ++i) {
+    const uint32_t call = a.calls[a.call_count - i], other = b.calls[b.call_count - i];
+    if (call != other) {
+      return call < other;
+    }
+  }
+  return a.line < b.line;
+}
+
+// Reports the first lane whose argument differs from the one of the first active lane of its group, and forgets the
+// arguments. Only a watched program knows the lanes of a call.
+static void compare_arguments(uint32_t base, uint32_t active) {
+  const uint32_t width = now.threads[base + first_of(active)].width;
+  bool done = !now.watched || width == 0;
+  for (uint32_t rest = active; rest; rest &= rest - 1) {
+    thread_state& t = now.threads[base + first_of(rest)];
+    t.width = 0;
+    if (done) {
+      continue;
+    }
+    const uint32_t group = first_of(rest) / width * width;
+    const uint32_t first = base + first_of(active >> group << group);
+    if (t.argument != now.threads[first].argument) {
+      finding f = at_wait(divergent_argument, first, base + first_of(rest));
+      f.detail = now.threads[first].argument;
+      f.offset = t.argument;
+      f.size = width;
+      report(f);
+      done = true;
+    }
+  }
+}
+
 // Completes the SIMD-group function that comes first in the text among those at which lanes of the simdgroup wait.
 static void complete_one(uint32_t number) {
   simdgroup_state& g = now.simdgroups[number];
@@ -71,7 +143,7 @@ static void complete_one(uint32_t number) {
   bool found = false;
   for (uint32_t rest = g.waiting; rest; rest &= rest - 1) {
     const uint32_t lane = first_of(rest);
-    if (!found || now.threads[base + lane].line < now.threads[base + best].line) {
+    if (!found || before(now.threads[base + lane], now.threads[base + best])) {
       best = lane;
     }
     found = true;
@@ -80,7 +152,7 @@ static void complete_one(uint32_t number) {
   uint32_t active = 0;
   for (uint32_t rest = g.waiting; rest; rest &= rest - 1) {
     const thread_state& t = now.threads[base + first_of(rest)];
-    if (t.complete == chosen.complete && t.line == chosen.line && t.kind == chosen.kind) {
+    if (t.complete == chosen.complete && t.place == chosen.place && t.kind == chosen.kind) {
       active |= 1u << first_of(rest);
     }
   }
@@ -112,6 +184,7 @@ static void complete_one(uint32_t number) {
       }
       break;
     case mlxg::checker::is_shuffle:
+      compare_arguments(base, active);
       for (uint32_t rest = active; rest; rest &= rest - 1) {
         const uint32_t lane = first_of(rest), from = data.index[lane];
         const bool there = from < simd_width;
@@ -178,12 +251,12 @@ static bool open_barrier() {
     flags &= now.threads[i].flags;
     if (first == none) {
       first = i;
-    } else if (now.threads[i].pc != now.threads[first].pc) {
+    } else if (now.threads[i].pc != now.threads[first].pc || now.threads[i].place != now.threads[first].place) {
       // The compiler may have duplicated one barrier. findings.go drops the finding if both places have the same line.
       if (!now.diverged) {
         report(at_wait(divergent_barrier, first, i));
       }
-      other |= now.threads[i].line != now.threads[first].line;
+      other |= now.threads[i].place != now.threads[first].place;
     }
   }
   if (first == none) {
@@ -273,12 +346,10 @@ static void pause_for_log() {
   run_next();
 }
 
-static void wait_simd(
-    void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line, uint32_t flags, uint32_t pc) {
+static void wait_simd(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t flags, uint32_t pc) {
   thread_state& t = now.threads[now.thread];
   t.complete = complete;
   t.kind = kind;
-  t.line = line;
   t.flags = flags;
   t.pc = pc;
   block(now.thread);
@@ -295,14 +366,15 @@ void mlxg_checked_threadgroup_barrier(uint32_t flags, uint32_t line) {
   thread_state& t = now.threads[now.thread];
   t.pc = CHECKER_PC;
   t.flags = flags;
-  t.line = line;
+  set_place(line, __builtin_frame_address(0));
   block(now.thread);
   now.simdgroups[now.thread / simd_width].at_barrier |= 1u << now.thread % simd_width;
   run_next();
 }
 
 void mlxg_checked_simdgroup_barrier(uint32_t flags, uint32_t line) {
-  checker::wait_simd(nullptr, mlxg::checker::is_barrier, line, flags, CHECKER_PC);
+  checker::set_place(line, __builtin_frame_address(0));
+  checker::wait_simd(nullptr, mlxg::checker::is_barrier, flags, CHECKER_PC);
 }
 
 void mlxg_checked_fence(uint32_t flags, uint32_t order, uint32_t scope) {
@@ -311,7 +383,14 @@ void mlxg_checked_fence(uint32_t flags, uint32_t order, uint32_t scope) {
 }
 
 void mlxg_checked_rendezvous(void (*complete)(mlxg::simdgroup&, uint32_t), uint32_t kind, uint32_t line) {
-  checker::wait_simd(complete, kind, line, 0, CHECKER_PC);
+  checker::set_place(line, __builtin_frame_address(0));
+  checker::wait_simd(complete, kind, 0, CHECKER_PC);
+}
+
+void mlxg_checked_uniform(uint32_t argument, uint32_t width) {
+  checker::thread_state& t = checker::now.threads[checker::now.thread];
+  t.argument = argument;
+  t.width = width;
 }
 
 // The main function of a fiber, which lives as long as the process. Each iteration is one thread of one threadgroup.
@@ -319,8 +398,10 @@ void mlxg_checked_fiber_main() {
   using namespace checker;
   for (;;) {
     now.pc = 0;
+    now.threads[now.thread].frame = __builtin_frame_address(0);
     mlxgrad_entry.invoke(bound, positions[now.thread]);
     now.threads[now.thread].pc = now.pc;
+    now.threads[now.thread].call_count = 0;
     now.simdgroups[now.thread / simd_width].ended |= 1u << now.thread % simd_width;
     block(now.thread);
     run_next();

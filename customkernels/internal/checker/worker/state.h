@@ -107,7 +107,13 @@ struct thread_state {
   uint32_t segment;  // none before the first access of the segment
   uint32_t pc;       // place of the wait, or of the last access of an ended thread
   uint32_t line, kind, flags;
-  uint32_t fenced;  // last segment before the thread's last fence of a texture
+  // The call at which the thread waits: its line, or a hash of the call path in a watched program.
+  uint64_t place;
+  uint32_t calls[max_calls];  // of the call path, innermost first
+  uint32_t call_count;
+  uint32_t argument, width;  // of mlxg_checked_uniform; width is 0 without an argument
+  const void* frame;         // of the fiber's main function
+  uint32_t fenced;           // last segment before the thread's last fence of a texture
   void (*complete)(mlxg::simdgroup&, uint32_t);
 };
 
@@ -129,6 +135,7 @@ struct state {
   uint32_t thread, group;
   uint32_t phase[spaces], any;
   bool running;
+  bool watched;   // launch_header::watched
   bool diverged;  // a barrier of this threadgroup diverged; later barriers are not reported
 
   slot slots[max_slots + 1];

@@ -297,7 +297,8 @@ static int run() {
     slot_results[i].id = now.slots[i].id;
   }
   make_fibers(threads);
-  if (header.watched) {
+  now.watched = header.watched != 0;
+  if (now.watched) {
     make_own_shadow(now.workspace, mlxg::workspace_size);
   }
   group_order = static_cast<uint32_t*>(map(group_count * sizeof(uint32_t)));

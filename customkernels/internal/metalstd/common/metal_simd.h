@@ -91,32 +91,38 @@ MLXG_INLINE T simd_shuffle(T data, ushort lane, MLXG_LINE) {
 }
 template <class T>
 MLXG_INLINE T simd_broadcast(T data, ushort lane, MLXG_LINE) {
+  mlxg::uniform(lane, 32);
   return mlxg::shuffle<T>::run({}, data, lane, line);
 }
 template <class T>
 MLXG_INLINE T simd_shuffle_xor(T data, ushort mask, MLXG_LINE) {
+  mlxg::uniform(mask, 32);
   const mlxg::self me;
   return mlxg::shuffle<T>::run(me, data, me.lane() ^ mask, line);
 }
 // A lane whose source is outside the simdgroup keeps its own value.
 template <class T>
 MLXG_INLINE T simd_shuffle_down(T data, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 32);
   const mlxg::self me;
   const uint32_t from = me.lane() + delta;
   return mlxg::shuffle<T>::run(me, data, from < 32 ? from : me.lane(), line);
 }
 template <class T>
 MLXG_INLINE T simd_shuffle_up(T data, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 32);
   const mlxg::self me;
   return mlxg::shuffle<T>::run(me, data, me.lane() >= delta ? me.lane() - delta : me.lane(), line);
 }
 template <class T>
 MLXG_INLINE T simd_shuffle_rotate_down(T data, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 32);
   const mlxg::self me;
   return mlxg::shuffle<T>::run(me, data, (me.lane() + delta) % 32, line);
 }
 template <class T>
 MLXG_INLINE T simd_shuffle_rotate_up(T data, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 32);
   const mlxg::self me;
   return mlxg::shuffle<T>::run(me, data, (me.lane() - delta) % 32, line);
 }
@@ -146,18 +152,22 @@ MLXG_INLINE T shuffle_fill(T data, T fill, int delta, uint32_t modulo, mlxg::lin
 }  // namespace detail
 template <class T>
 MLXG_INLINE T simd_shuffle_and_fill_down(T data, T fill, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 32);
   return detail::shuffle_fill(data, fill, delta, 32, line);
 }
 template <class T>
 MLXG_INLINE T simd_shuffle_and_fill_down(T data, T fill, ushort delta, ushort modulo, MLXG_LINE) {
+  mlxg::uniform(delta, 32);
   return detail::shuffle_fill(data, fill, delta, modulo, line);
 }
 template <class T>
 MLXG_INLINE T simd_shuffle_and_fill_up(T data, T fill, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 32);
   return detail::shuffle_fill(data, fill, -int(delta), 32, line);
 }
 template <class T>
 MLXG_INLINE T simd_shuffle_and_fill_up(T data, T fill, ushort delta, ushort modulo, MLXG_LINE) {
+  mlxg::uniform(delta, 32);
   return detail::shuffle_fill(data, fill, -int(delta), modulo, line);
 }
 
@@ -180,41 +190,49 @@ MLXG_INLINE T quad_shuffle(T data, ushort lane, MLXG_LINE) {
 }
 template <class T>
 MLXG_INLINE T quad_broadcast(T data, ushort lane, MLXG_LINE) {
+  mlxg::uniform(lane, 4);
   return detail::quad_shuffle_from({}, data, lane, line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_xor(T data, ushort mask, MLXG_LINE) {
+  mlxg::uniform(mask, 4);
   const mlxg::self me;
   return detail::quad_shuffle_from(me, data, me.lane() % 4 ^ mask, line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_down(T data, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 4);
   const mlxg::self me;
   const uint32_t to = me.lane() % 4 + delta;
   return detail::quad_shuffle_to(me, data, to < 4 ? to : me.lane(), line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_up(T data, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 4);
   const mlxg::self me;
   const uint32_t at = me.lane() % 4;
   return detail::quad_shuffle_to(me, data, at >= delta ? at - delta : at, line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_rotate_down(T data, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 4);
   const mlxg::self me;
   return detail::quad_shuffle_to(me, data, me.lane() + delta, line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_rotate_up(T data, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 4);
   const mlxg::self me;
   return detail::quad_shuffle_to(me, data, me.lane() - delta, line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_and_fill_down(T data, T fill, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 4);
   return detail::shuffle_fill(data, fill, delta, 4, line);
 }
 template <class T>
 MLXG_INLINE T quad_shuffle_and_fill_up(T data, T fill, ushort delta, MLXG_LINE) {
+  mlxg::uniform(delta, 4);
   return detail::shuffle_fill(data, fill, -int(delta), 4, line);
 }
 

@@ -216,6 +216,14 @@ struct scan {
 
 // ---- shuffles ----
 
+// Tells the checker an argument of the next shuffle, which must be equal in all lanes of each group of `width` lanes.
+MLXG_INLINE void uniform(uint32_t argument, uint32_t width) {
+#ifdef MLXG_CHECKED
+  mlxg_checked_uniform(argument, width);
+#endif
+  (void)argument, (void)width;
+}
+
 // Gives each active lane the value of the lane it names. If that lane is inactive, where MSL defines no result, it
 // keeps its own value.
 template <class T>
