@@ -23,7 +23,7 @@ var findingKinds = map[checker.Kind]FindingKind{
 	checker.UnwrittenOutput: FindingUnwrittenOutput, checker.DroppedElement: FindingDroppedElement,
 	checker.OutOfOwn: FindingOutOfBounds, checker.Overflow: FindingOverflow,
 	checker.WriteAfterRead: FindingWriteAfterRead, checker.TextureBounds: FindingTextureBounds,
-	checker.WriteToInput: FindingWriteToInput,
+	checker.WriteToInput:      FindingWriteToInput,
 	checker.DivergentArgument: FindingDivergentArgument,
 }
 

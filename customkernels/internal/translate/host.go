@@ -42,7 +42,6 @@ type HostBuffer struct {
 // Functions that differ only in address spaces become one. Host returns an [*msl.Error] with a position in the
 // generated text for such functions with different bodies, for a threadgroup variable with an initializer, and for a
 // function constant without a value.
-//
 func Host(text string, c Conversions) (*HostSource, error) {
 	h, err := rewrite(text, Unroll, false)
 	if err != nil {

@@ -90,12 +90,12 @@ func TestHostChoosesTheInstantiatedKernel(t *testing.T) {
 template <typename T>
 [[kernel]] void second(device T* y [[buffer(0)]]) { y[0] = T(2); }
 `
-	source, err := Host(kernels + `template [[host_name("f")]] [[kernel]] decltype(first<float>) first<float>;` + "\n", Conversions{})
+	source, err := Host(kernels+`template [[host_name("f")]] [[kernel]] decltype(first<float>) first<float>;`+"\n", Conversions{})
 	require.NoError(t, err)
 	require.Equal(t, "first", source.KernelName)
 	require.Contains(t, source.Source, "first<float>(")
 
-	source, err = Host("[[kernel]] void a(device float* y [[buffer(0)]]) {}\n[[kernel]] void b(device float* y " +
+	source, err = Host("[[kernel]] void a(device float* y [[buffer(0)]]) {}\n[[kernel]] void b(device float* y "+
 		"[[buffer(0)]]) {}\n", Conversions{})
 	require.NoError(t, err)
 	require.Equal(t, "b", source.KernelName)
@@ -103,7 +103,7 @@ template <typename T>
 
 // A kernel may leave out buffer numbers. The entry keeps an empty place for each.
 func TestHostKeepsThePlacesOfMissingBuffers(t *testing.T) {
-	source, err := Host("[[kernel]] void f(const device float* x [[buffer(1)]], device float* y [[buffer(3)]]) { " +
+	source, err := Host("[[kernel]] void f(const device float* x [[buffer(1)]], device float* y [[buffer(3)]]) { "+
 		"y[0] = x[0]; }\n", Conversions{})
 	require.NoError(t, err)
 	require.Len(t, source.Buffers, 4)
