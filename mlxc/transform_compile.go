@@ -48,8 +48,14 @@ type Compiled struct {
 // A *Compiled is freed when it becomes unreachable, or by Close.
 func Compile(f Func) *Compiled { return newCompiled(f, false) }
 
-// CompileShapeless is Compile with one trace for inputs of all shapes. Functions that need shapes while they build
-// their graph, such as custom kernels and gradients, return an error.
+// CompileShapeless is Compile with one trace for inputs of all shapes with the same number of axes. The graph that f
+// builds must not depend on the shapes. f runs again at the first call with each list of shapes, to check this: where
+// the graph differs, the call returns an error that names an operation. Later calls with these shapes do not run f.
+// Unlike Compile, the number of different shapes is not limited, and each takes a few bytes instead of a trace.
+//
+// Elementwise operations, reductions, Softmax, norms, MatMul, Transpose and Concatenate do not depend on shapes, unless
+// an array is empty. Slices, Pad, Reshape to fixed sizes, causal attention, constants computed from shapes, custom
+// kernels and custom gradients do.
 func CompileShapeless(f Func) *Compiled { return newCompiled(f, true) }
 
 func newCompiled(f Func, shapeless bool) *Compiled {
@@ -153,6 +159,6 @@ func (c *Compiled) explain(err error) error {
 		return err
 	}
 	hinted := *e
-	hinted.Err = fmt.Errorf("%w (a custom gradient or a custom kernel needs shapes: use Compile)", e.Err)
+	hinted.Err = fmt.Errorf("%w (it needs the shapes of its operands when it is traced: use Compile)", e.Err)
 	return &hinted
 }

@@ -1,8 +1,10 @@
 // Compiled functions, and the bound on the number of compiled signatures.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <list>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -52,9 +54,12 @@ class mode_scope {
 class trace {
  public:
   trace(std::string signature, const function& f, bool shapeless)
-      : signature(std::move(signature)), call_(mx::detail::compile(traced(f), id(), shapeless)) {}
+      : signature(std::move(signature)), call_(mx::detail::compile(recorded(f), id(), shapeless)) {}
   ~trace() { mx::detail::compile_erase(mx::detail::compile_cache(), id()); }
   trace(const trace&) = delete;
+
+  // traced reports whether MLX compiled the function. It does not if compilation is disabled.
+  bool traced() const { return traced_; }
 
   mlxg::arrays operator()(const mlxg::arrays& args) {
     auto results = call_(args);
@@ -63,10 +68,12 @@ class trace {
   }
 
   const std::string signature;
+  std::unordered_set<std::string> checked;  // the shapes of arguments that check_shapes has accepted
 
  private:
-  function traced(const function& f) {
+  function recorded(const function& f) {
     return [this, f](const mlxg::arrays& args) {
+      traced_ = std::any_of(args.begin(), args.end(), [](auto& a) { return a.is_tracer(); });
       auto results = f(args);
       cycles_ = mlxg::sibling_cycles(results);
       return results;
@@ -76,9 +83,13 @@ class trace {
   // The address of a trace differs from the ids of functions that MLX compiles by itself.
   uintptr_t id() const { return reinterpret_cast<uintptr_t>(this); }
 
+  bool traced_ = false;
   mlxg::arrays cycles_;  // see sibling_cycles
   const function call_;
 };
+
+// max_checked bounds the memory for the shapes that a shapeless trace has accepted.
+constexpr size_t max_checked = 1 << 16;
 
 // compiled is a function with its most recently used traces, one per signature, MLXG_SIGNATURES at most.
 class compiled {
@@ -98,16 +109,50 @@ class compiled {
       forget(std::prev(recent_.end()));
     }
     auto at = recent_.begin();
+    mlxg::arrays results;
     try {
-      return (*at)(args);
+      results = (*at)(args);
     } catch (...) {
       // MLX would treat the incomplete entry of a failed trace as complete.
       forget(at);
       throw;
     }
+    if (shapeless_) {
+      check_shapes(*at, args, results);
+    }
+    return results;
   }
 
  private:
+  // check_shapes throws unless the results of a shapeless trace equal those of a trace for the shapes of args. MLX
+  // computes the shapes in the results' graph from args, but keeps the parameters and constants of the first trace.
+  void check_shapes(trace& t, const mlxg::arrays& args, const mlxg::arrays& results) {
+    std::string shapes;
+    for (auto& a : args) {
+      shapes.append(reinterpret_cast<const char*>(a.shape().data()), a.ndim() * sizeof(a.shape()[0]));
+    }
+    if (!t.traced() || t.checked.count(shapes)) {
+      return;
+    }
+    // MLX's operations build other nodes inside a shapeless trace, so the trace for these shapes is inside of one.
+    mlxg::arrays expected;
+    trace same_shapes({}, f_, false);
+    auto run = [&](const mlxg::arrays&) {
+      expected = same_shapes(args);
+      return mlxg::arrays{};
+    };
+    trace({}, run, true)(args);
+    auto different = mlxg::difference(results, expected);
+    if (!different.empty()) {
+      throw std::invalid_argument(
+          "[" + different + "] the graph of the function depends on the shapes of its arguments: use Compile");
+    }
+    if (t.checked.size() == max_checked) {
+      t.checked.clear();
+    }
+    t.checked.insert(shapes);
+  }
+
   // signature_of returns the compile mode and the properties by which MLX tells signatures apart.
   std::string signature_of(const mlxg::arrays& args) const {
     std::string s;

@@ -118,6 +118,11 @@ function vmap_of(function f, std::vector<int> axes);
 // compile-keeps-operands). The caller destroys the returned arrays when MLX is done with the graph.
 arrays sibling_cycles(const arrays& results);
 
+// difference compares two graphs with the same inputs. It returns the name of a primitive that differs, "constant" for
+// a different constant, or an empty string if both graphs compute the same. It may name a primitive although both
+// compute the same, because MLX cannot compare all primitives.
+std::string difference(const arrays& a, const arrays& b);
+
 // refuse_vmap throws the error of a node without a vmap rule.
 [[noreturn]] void refuse_vmap(const std::string& name);
 
