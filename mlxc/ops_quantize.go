@@ -104,6 +104,11 @@ func (q Quantized) Dequantize(d DType) *Array {
 	if err := q.check(true); err != nil {
 		return invalid(opError("dequantize", err, q.Weight, q.Scales, q.Biases))
 	}
+	if d == Float64 && q.mode() != string(Affine) { // fault to-fp8-float64
+		single := q.Dequantize(Float32)
+		defer single.Free()
+		return single.AsType(Float64)
+	}
 	return mlxDequantize(q.Weight, q.Scales, q.Biases, q.GroupSize, q.Bits, q.mode(), q.GlobalScale, d)
 }
 
@@ -212,8 +217,9 @@ func (a *Array) GatherQMM(w Quantized, ids MatMulIDs, transpose bool) *Array {
 			w.Bits, w.mode(), w.GlobalScale, ids.Sorted)
 	}
 	return a.inFloat32(w, func(a *Array) *Array {
-		if !transpose && (w.Scales.IsTraced() || w.Biases.IsTraced()) {
-			// MLX computes the gradients of scales and biases for the transpose (fault gather-qmm-scale-gradient).
+		if !transpose && w.mode() == string(Affine) && (w.Scales.IsTraced() || w.Biases.IsTraced()) {
+			// MLX computes the gradients of scales and biases for the transpose (fault gather-qmm-scale-gradient). The
+			// scales of other modes have none.
 			dense := w.Dequantize(w.Scales.DType())
 			defer dense.Free()
 			return mlxGatherMm(a, dense, ids.Left, ids.Right, ids.Sorted).zerosIfEmpty().float32OnCPU(op, a, w.Scales)

@@ -163,6 +163,16 @@ func init() {
 				left, right := x.Take(ids.Left, 0), w.Take(ids.Right, 0)
 				same(t, left.MatMul(right.SwapAxes(1, 2)), x.GatherQMM(q, ids, true), 5e-5)
 				same(t, left.MatMul(right), x.GatherQMM(q, ids, false), 5e-5)
+				same(t, w, q.Dequantize(mlxc.Float64).AsType(mlxc.Float32), 1e-6)
+				compiled := mlxc.Compile(func(a arrays) arrays {
+					q := q
+					q.Weight, q.Scales = a[1], a[2]
+					return arrays{a[0].GatherQMM(q, ids, false)}
+				})
+				defer compiled.Close()
+				out, err := compiled.Call(x, q.Weight, q.Scales)
+				require.NoError(t, err)
+				same(t, left.MatMul(right), out[0], 5e-5)
 				same(t, x.MatMul(w.Take(mlxc.FromSlice([]int32{1, 2}), 0)),
 					x.GatherQMM(q, mlxc.MatMulIDs{Right: mlxc.FromSlice([]uint32{1, 2}), Sorted: true}, false), 5e-5)
 			})
