@@ -61,6 +61,6 @@ var hints = []struct{ mlx, advice string }{
 	{"Not implemented for CustomKernel", kernelGradientHint},
 	{"] has no gradient", kernelGradientHint},
 	{"[Primitive::vjp] Not implemented for", noGradientHint},
-	{"Unable to serialize primitive", exportHint},
-	{"Unable to get state for primitive", exportHint},
+	{"Unable to serialize primitive mlxgrad.", exportHint},
+	{"Unable to get state for primitive mlxgrad.", exportHint},
 }

@@ -1,8 +1,10 @@
 package mlxc_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,9 +32,18 @@ func TestGraphsOfTracedFunctionsAreFreed(t *testing.T) {
 			_, err := mlxc.Trace(f, x)
 			return err
 		},
-		"Export":          func(f mlxc.Func, x arrays) error { return mlxc.Export(file, f, x...) },
-		"ExportShapeless": func(f mlxc.Func, x arrays) error { return mlxc.ExportShapeless(file, f, x...) },
-		"ExportTraces":    func(f mlxc.Func, x arrays) error { return mlxc.ExportTraces(file, f, x) },
+		"Export": func(f mlxc.Func, x arrays) error { return mlxc.Export(file, f, x...) },
+		"ExportShapeless": func(f mlxc.Func, x arrays) error {
+			// MLX cannot infer the shapes of a checkpoint. Its graph is freed too.
+			if err := mlxc.ExportShapeless(file, f, x...); err == nil || !strings.Contains(err.Error(), "Depends") {
+				return fmt.Errorf("the error of a checkpoint is %w", err)
+			}
+			return mlxc.ExportShapeless(file, func(a arrays) arrays {
+				quotient, remainder := a[0].DivMod(x[1])
+				return arrays{quotient.Add(remainder)}
+			}, x[0])
+		},
+		"ExportTraces": func(f mlxc.Func, x arrays) error { return mlxc.ExportTraces(file, f, x) },
 		"ExportNamed": func(f mlxc.Func, x arrays) error {
 			named := func(args []*mlxc.Array, named map[string]*mlxc.Array) []*mlxc.Array {
 				return f(arrays{args[0], named["y"]})

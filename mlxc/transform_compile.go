@@ -28,7 +28,7 @@ type Compiled struct {
 // Compile returns a compiled form of f. f runs at the first call with new shapes, dtypes or stream, on arrays without
 // values and on another goroutine. Later calls do not run f, so its side effects happen only while it is traced. The
 // traces of the 64 most recently used signatures are kept. A function that receives ever new shapes is traced at every
-// call: use CompileShapeless for it, or do not compile it.
+// call: do not compile it. For a larger number of recurring shapes, use CompileShapeless.
 //
 // On a CPU stream, MLX builds fused kernels with the system's C++ compiler at their first evaluation: about half a
 // second per kernel, during which other goroutines wait. MLX keeps the resulting libraries among the system's temporary
@@ -49,8 +49,8 @@ type Compiled struct {
 func Compile(f Func) *Compiled { return newCompiled(f, false) }
 
 // CompileShapeless is Compile with one trace for inputs of all shapes with the same number of axes. The graph that f
-// builds must not depend on the shapes. f runs again at the first call with each list of shapes, to check this: where
-// the graph differs, the call returns an error that names an operation. Later calls with these shapes do not run f.
+// builds must not depend on the shapes. To check this, f runs once more at the first call with each list of shapes.
+// If the graph differs, the call returns an error that names an operation. Later calls with these shapes do not run f.
 // Unlike Compile, the number of different shapes is not limited, and each takes a few bytes instead of a trace.
 //
 // Elementwise operations, reductions, Softmax, norms, MatMul, Transpose and Concatenate do not depend on shapes, unless
@@ -152,13 +152,22 @@ func (c *Compiled) callInline(args []*Array) (results []*Array, err error) {
 	return results, nil
 }
 
-// explain adds advice to MLX's error for a primitive whose output shapes cannot be inferred.
+// explain adds advice to the error of a function that needs shapes.
 func (c *Compiled) explain(err error) error {
 	e, ok := err.(*Error) //nolint:errorlint // wrapAll does not wrap it
-	if !ok || !c.shapeless || !strings.Contains(e.Error(), "output shapes") {
+	if !ok || !c.shapeless {
+		return err
+	}
+	advice := ""
+	switch text := e.Error(); {
+	case strings.Contains(text, "output shapes"):
+		advice = "it needs the shapes of its operands when it is traced: use Compile"
+	case strings.Contains(text, "depends on the shapes"):
+		advice = "use Compile"
+	default:
 		return err
 	}
 	hinted := *e
-	hinted.Err = fmt.Errorf("%w (it needs the shapes of its operands when it is traced: use Compile)", e.Err)
+	hinted.Err = fmt.Errorf("%w (%s)", e.Err, advice)
 	return &hinted
 }

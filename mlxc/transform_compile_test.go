@@ -3,6 +3,7 @@ package mlxc_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -231,6 +232,34 @@ func TestShapelessCompile(t *testing.T) {
 		}
 	}
 	require.EqualValues(t, 5, traces.Load()) // once for all shapes, and once to check each shape
+}
+
+// A compiled function may have complex constants that are not finite (fault compile-complex-nan).
+func TestCompileOfComplexConstants(t *testing.T) {
+	x := mlxc.FromSlice([]complex64{1, 2i, 3})
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	functions := map[string]operation{}
+	for _, c := range []complex64{complex(nan, 0), complex(0, nan), complex(inf, 1), complex(1, -inf)} {
+		functions[fmt.Sprint(c)] = func(a *mlxc.Array) *mlxc.Array {
+			return mlxc.Where(a.Equal(a), a.Add(a), mlxc.Scalar(c)).Mul(a)
+		}
+	}
+	compare := func(name string, f operation, c *mlxc.Compiled) {
+		defer c.Close()
+		out, err := c.Call(x)
+		require.NoError(t, err)
+		want, err := mlxc.ToSlice[complex64](f(x))
+		require.NoError(t, err)
+		got, err := mlxc.ToSlice[complex64](out[0])
+		require.NoError(t, err, name)
+		require.Equal(t, fmt.Sprint(want), fmt.Sprint(got), name) // NaN is not equal to itself
+	}
+	for name, f := range functions {
+		compare(name, f, mlxc.Compile(single(f)))
+		compare(name, f, mlxc.CompileShapeless(single(f)))
+	}
+	median := func(a *mlxc.Array) *mlxc.Array { return a.MedianKeepDims() }
+	compare("MedianKeepDims", median, mlxc.Compile(single(median)))
 }
 
 func TestCompiledCloseDuringCalls(t *testing.T) {

@@ -30,11 +30,27 @@ func Export(file string, f Func, inputs ...*Array) error {
 	})
 }
 
-// ExportShapeless is Export for inputs of all shapes with the same number of axes. Functions that need shapes while
-// they build their graph then fail.
+// ExportShapeless is Export for inputs of all shapes with the same number of axes. The graph that f builds must not
+// depend on the shapes. To check this, f runs again for each size of the inputs, on arrays in which this size is
+// multiplied by 8. An error of f then means that f does not accept other sizes. A dependence that these sizes do not
+// show stays unnoticed, such as a branch for sizes above a limit.
+//
+// The graph may contain elementwise operations, reductions, Softmax, Sort, MatMul, Take, Concatenate, convolutions,
+// norms and operations that only change the axes. Others are an error. The imported function checks the shapes of all
+// operands, so a call with sizes that f does not accept is an error too, as are empty arrays for most operations.
 func ExportShapeless(file string, f Func, inputs ...*Array) error {
-	return export("ExportShapeless", file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
-		return C.mlxg_export_shapeless(id, name, h.ptr(), h.n())
+	const op = "ExportShapeless"
+	for _, a := range inputs {
+		if a.Err() == nil && a.Size() == 0 {
+			return opError(op, errors.New("an input is empty: the trace needs inputs with elements"), inputs...)
+		}
+	}
+	return export(op, file, f, inputs, func(id C.uintptr_t, name *C.char, h handles) *C.char {
+		e := C.mlxg_export_shapeless(id, name, h.ptr(), h.n())
+		if e == nil {
+			callbackError = nil // f may have failed for the sizes of a check
+		}
+		return e
 	})
 }
 

@@ -63,6 +63,35 @@ func TestExportThatFails(t *testing.T) {
 	require.Empty(t, entries, "no file is left")
 }
 
+// Functions whose results have their own memory are exported.
+func TestExportOfCopies(t *testing.T) {
+	x := rows(2)
+	for name, f := range map[string]operation{
+		"Full":       func(a *mlxc.Array) *mlxc.Array { return mlxc.Full(mlxc.Float32, a.Sum(), 2, 4) },
+		"FullLike":   func(a *mlxc.Array) *mlxc.Array { return mlxc.FullLike(a, a.Index(mlxc.At(0))) },
+		"Pad":        func(a *mlxc.Array) *mlxc.Array { return a.Pad(a.Sum(), mlxc.Padding{Axis: 0, After: 1}) },
+		"AsStrided":  func(a *mlxc.Array) *mlxc.Array { return a.Transpose().AsStrided([]int{2, 2}, []int{1, 2}, 1) },
+		"Contiguous": func(a *mlxc.Array) *mlxc.Array { return a.BroadcastTo(2, 2, 3).Contiguous() },
+	} {
+		g := imported(t, func(file string) error { return mlxc.Export(file, single(f), x) })
+		requireSame(t, f(x), call(t, g, x), name)
+		gradient := func(f mlxc.Func) *mlxc.Array {
+			_, grads, err := mlxc.VJP(f, arrays{x}, arrays{f(arrays{x})[0].Sin()})
+			require.NoError(t, err)
+			return grads[0]
+		}
+		requireSame(t, gradient(single(f)), gradient(func(a arrays) arrays { return arrays{call(t, g, a...)} }), name)
+	}
+}
+
+// The advice about kernels is for kernels only.
+func TestExportOfOperationsWithoutAFormat(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.mlxfn")
+	err := mlxc.Export(file, single((*mlxc.Array).ToFP8), mlxc.Ones(mlxc.Float32, 3))
+	require.ErrorContains(t, err, "Unable to serialize primitive ToFP8")
+	require.NotContains(t, err.Error(), "kernel")
+}
+
 // Earlier nodes stay unchanged.
 func TestTraceLeavesCapturedGraphsAlone(t *testing.T) {
 	custom := mlxc.CustomVJP(func(a arrays) arrays { return arrays{a[0].Square()} },

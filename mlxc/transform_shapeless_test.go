@@ -1,6 +1,7 @@
 package mlxc_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +10,9 @@ import (
 )
 
 // rows returns n rows of three elements.
-func rows(n int) *mlxc.Array { return mlxc.Arange(mlxc.Float32, 1, float64(3*n+1), 1).Reshape(n, 3).Sin() }
+func rows(n int) *mlxc.Array {
+	return mlxc.Arange(mlxc.Float32, 1, float64(3*n+1), 1).Reshape(n, 3).Sin()
+}
 
 // dependent are functions whose graphs depend on the shape of their argument, of shape (rows, 3).
 func dependent() map[string]operation {
@@ -122,6 +125,54 @@ func TestCompileShapelessNamesTheOperation(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []int{3, 3}, out[0].Shape())
 		_, err = c.Call(rows(4))
-		require.ErrorContains(t, err, "] the graph of the function depends on the shapes of its arguments: use Compile")
+		require.ErrorContains(t, err, "] the graph of the function depends on the shapes of its arguments (use Compile)")
 	}
+}
+
+// The same holds for exported functions.
+func TestExportShapelessForOtherShapes(t *testing.T) {
+	dir := t.TempDir()
+	for name, f := range dependent() {
+		for _, sizes := range [][]int{{2, 4, 400}, {0, 4}, {4, 1, 0}, {1, 8}} {
+			file := filepath.Join(dir, "dependent.mlxfn")
+			if mlxc.ExportShapeless(file, single(f), rows(sizes[0])) != nil {
+				continue
+			}
+			g, err := mlxc.Import(file)
+			require.NoError(t, err)
+			for _, n := range sizes {
+				a := rows(n)
+				if out, err := g.Call(a); err == nil {
+					requireSame(t, f(a), out[0], name)
+				}
+			}
+			g.Close()
+		}
+	}
+	for name, f := range independent() {
+		file := filepath.Join(dir, "independent.mlxfn")
+		require.NoError(t, mlxc.ExportShapeless(file, single(f), rows(2)), name)
+		g, err := mlxc.Import(file)
+		require.NoError(t, err)
+		for _, n := range []int{2, 4, 1, 400} {
+			a := rows(n)
+			out, err := g.Call(a)
+			require.NoError(t, err, "%s of %d rows", name, n)
+			requireSame(t, f(a), out[0], name)
+		}
+		g.Close()
+	}
+}
+
+// Sizes that the function does not accept are an error, as are empty operands that MLX cannot reduce.
+func TestImportedShapelessChecksOperands(t *testing.T) {
+	f := imported(t, func(file string) error { return mlxc.ExportShapeless(file, single(independent()["MatMul"]), rows(2)) })
+	for _, a := range []*mlxc.Array{mlxc.Ones(mlxc.Float32, 2, 4), mlxc.Ones(mlxc.Float32, 0, 3)} {
+		_, err := f.Call(a)
+		require.ErrorContains(t, err, "[Matmul] the operation, or the shapes of its operands, are not supported")
+	}
+	file := filepath.Join(t.TempDir(), "f.mlxfn")
+	require.ErrorContains(t, mlxc.ExportShapeless(file, single(func(a *mlxc.Array) *mlxc.Array {
+		return a.Sum(0).MulScalar(a.Dim(0))
+	}), rows(2)), "[constant] the graph of the function depends on the shapes of its arguments")
 }

@@ -64,6 +64,12 @@ var transformChecks = map[string]check{
 		f := func(x mlx.Array) mlx.Array { return x.Depends(x.Add(x)) }
 		return failure(func() { mapped(f, 0, mlx.Full(1, 3, 2)) })
 	},
+	"compile-complex-nan": func() string {
+		f := mlx.Of(func(x mlx.Array) mlx.Array {
+			return x.Add(mlx.Scalar(complex64(complex(math.NaN(), 0)))).Mul(x)
+		})
+		return failure(func() { mlx.Compile(f, false, []mlx.Array{mlx.New([]complex64{1, 2}, 2)}) })
+	},
 	"compile-keeps-operands": func() string {
 		run := func() {
 			captured := mlx.Full(1, 1000, 1000).Add(mlx.Full(0, 1000, 1000))

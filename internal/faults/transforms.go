@@ -62,4 +62,11 @@ var transforms = Area{"Transforms", []Fault{
 		Gone:   "0.32.3",
 		Guards: []Guard{{"mlxc/libmlxg/mlxg_internal.h", "sibling_cycles"}},
 	},
+	{
+		Name:   "compile-complex-nan",
+		Title:  "A compiled function cannot have a complex constant that is NaN or infinite",
+		Wrong:  "The constant is printed into the code of the fused kernel as nan or inf, and the C++ compiler fails.",
+		Right:  "The constant, as for real dtypes.",
+		Guards: []Guard{{"mlxc/libmlxg/mlxg_compile.cpp", "unfuse_constants"}},
+	},
 }}

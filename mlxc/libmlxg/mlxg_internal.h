@@ -118,10 +118,16 @@ function vmap_of(function f, std::vector<int> axes);
 // compile-keeps-operands). The caller destroys the returned arrays when MLX is done with the graph.
 arrays sibling_cycles(const arrays& results);
 
-// difference compares two graphs with the same inputs. It returns the name of a primitive that differs, "constant" for
-// a different constant, or an empty string if both graphs compute the same. It may name a primitive although both
-// compute the same, because MLX cannot compare all primitives.
-std::string difference(const arrays& a, const arrays& b);
+// difference compares two graphs. It returns the name of a primitive that differs, "constant" for a different constant,
+// or an empty string if both graphs compute the same. It may name a primitive although both compute the same, because
+// MLX cannot compare all primitives. Arrays that both graphs share are equal. If there are arguments, those of a stand
+// for those of b, and the shapes of nodes are not compared.
+std::string difference(const arrays& a, const arrays& b, const arrays& a_args = {}, const arrays& b_args = {});
+// refuse_difference throws if difference has returned a name.
+void refuse_difference(const std::string& different);
+// require_shapeless throws unless each operation between args and results accepts the shapes of its operands and has
+// the shapes that MLX computes from these.
+void require_shapeless(const arrays& results, const arrays& args);
 
 // refuse_vmap throws the error of a node without a vmap rule.
 [[noreturn]] void refuse_vmap(const std::string& name);

@@ -1,7 +1,12 @@
 // Export of functions to files and traces, import, and printing of graphs.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -21,10 +26,11 @@ namespace mx = mlx::core;
 
 namespace {
 
-// custom_transform_remover rebuilds graphs without CustomTransforms nodes and forwarders, which functions with custom
-// gradients create and MLX 0.32.2 cannot serialize. The outputs of such a node equal some of its inputs, so its users
-// can read these instead. A node with a wrapper gets the wrapped primitive, because MLX finds a primitive's type by its
-// name. Existing nodes stay unchanged because the caller may still take their gradients.
+// custom_transform_remover rebuilds graphs without nodes that MLX cannot serialize. Contiguous becomes a Concatenate of
+// one operand, which copies it too. CustomTransforms nodes and forwarders, which functions with custom gradients
+// create, are left out. The outputs of such a node equal some of its inputs, so its users can read these instead. A
+// node with a wrapper gets the wrapped primitive, because MLX finds a primitive's type by its name. Existing nodes stay
+// unchanged because the caller may still take their gradients.
 class custom_transform_remover {
  public:
   std::vector<mx::array> operator()(const std::vector<mx::array>& outputs) {
@@ -102,6 +108,10 @@ class custom_transform_remover {
       return;
     }
     auto [primitive, inputs] = unwrapped(a);
+    if (primitive && std::strcmp(primitive->name(), "Contiguous") == 0) {
+      auto none = mx::zeros({0});
+      primitive = mx::concatenate({none, none}, 0, primitive->stream()).primitive_ptr();
+    }
     bool changed = a.has_primitive() && primitive != a.primitive_ptr();
     for (auto& in : inputs) {
       auto& rebuilt = done_.at(in.id());
@@ -157,14 +167,82 @@ mlxg::function exported(uintptr_t id, mlxg::arrays& cycles) {
 }
 
 // export_one writes one trace of a function. An mlx_closure is a pointer to a std::function.
-char* export_one(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n, bool shapeless) {
-  mlxg::arrays cycles;
-  auto f = exported(id, cycles);
+char* export_one(mlxg::function f, const char* file, const uintptr_t* inputs, size_t n, bool shapeless) {
   mlx_vector_array args = mlxg::vector_of(inputs, n);
   int rc = mlx_export_function(file, mlx_closure{&f}, args, shapeless);
   mlx_vector_array_free(args);
   return mlxg_end_status(rc);
 }
+
+// shapeless_export writes a shapeless trace and checks that the graph does not depend on the shapes.
+class shapeless_export {
+ public:
+  explicit shapeless_export(uintptr_t id) : f_(exported(id, cycles_)) {}
+
+  char* write(const char* file, const uintptr_t* inputs, size_t n) {
+    auto traced = [this](const mlxg::arrays& args) {
+      auto results = f_(args);
+      mlxg::require_shapeless(results, args);
+      last_ = {args, results};
+      return results;
+    };
+    if (auto err = export_one(traced, file, inputs, n, true)) {
+      return err;
+    }
+    try {
+      check(mlxg::arrays_of(inputs, n));
+    } catch (std::exception& e) {
+      return mlxg::error_text(e.what());
+    }
+    return nullptr;
+  }
+
+ private:
+  struct graph {
+    mlxg::arrays args, results;
+  };
+
+  // check traces the function again with each size multiplied in turn. A function that fails accepts only the first
+  // size.
+  void check(const mlxg::arrays& inputs) {
+    std::set<int> sizes;
+    for (auto& in : inputs) {
+      sizes.insert(in.shape().begin(), in.shape().end());
+    }
+    auto first = last_;
+    for (int size : sizes) {
+      if (size > 1 << 20) {
+        continue;
+      }
+      mlxg::arrays others;
+      for (auto& in : inputs) {
+        auto shape = in.shape();
+        std::replace(shape.begin(), shape.end(), size, 8 * size);
+        others.push_back(mx::zeros(shape, in.dtype()));
+      }
+      bool failed = true;
+      auto traced = [&](const mlxg::arrays& args) {
+        auto results = f_(args);
+        failed = false;
+        last_ = {args, results};
+        return results;
+      };
+      try {
+        mx::export_function([](const mx::ExportCallbackInput&) {}, traced, others, true);
+      } catch (std::exception&) {
+        if (!failed) {
+          throw;
+        }
+        continue;
+      }
+      mlxg::refuse_difference(mlxg::difference(first.results, last_.results, first.args, last_.args));
+    }
+  }
+
+  mlxg::arrays cycles_;  // see sibling_cycles
+  mlxg::function f_;
+  graph last_;
+};
 
 using named_arrays = std::unordered_map<std::string, mx::array>;
 using named_function = std::function<mlxg::arrays(const mlxg::arrays&, const named_arrays&)>;
@@ -214,6 +292,23 @@ void move_to_device_streams(const mlxg::arrays& outputs, const mlxg::arrays& arg
   }
 }
 
+// imported is a function from a file.
+struct imported {
+  mlx_imported_function f;
+  bool shapeless;
+  ~imported() { mlx_imported_function_free(f); }
+};
+
+// is_shapeless reads the header of a file that MLX has read: its version as a size and text, the number of traces in 32
+// bits, and a byte that is 1 for a shapeless trace. MLX has no getter for it.
+bool is_shapeless(const char* file) {
+  std::ifstream in(file, std::ios::binary);
+  uint64_t version = 0;
+  in.read(reinterpret_cast<char*>(&version), sizeof(version));
+  in.seekg(static_cast<std::streamoff>(version) + 4, std::ios::cur);
+  return in.get() == 1;
+}
+
 }  // namespace
 
 bool mlxg::exporting() {
@@ -223,11 +318,12 @@ bool mlxg::exporting() {
 extern "C" {
 
 char* mlxg_export(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n) {
-  return export_one(id, file, inputs, n, false);
+  mlxg::arrays cycles;
+  return export_one(exported(id, cycles), file, inputs, n, false);
 }
 
 char* mlxg_export_shapeless(uintptr_t id, const char* file, const uintptr_t* inputs, size_t n) {
-  return export_one(id, file, inputs, n, true);
+  return shapeless_export(id).write(file, inputs, n);
 }
 
 char* mlxg_export_traces(uintptr_t id, const char* file, const uintptr_t* inputs, const size_t* sizes, size_t n) {
@@ -273,7 +369,7 @@ char* mlxg_import(const char* file, void** result) {
       mlxg::use_device_streams();
       mlx_imported_function f = mlx_imported_function_new(file);
       if (f.ctx) {
-        *result = f.ctx;
+        *result = new imported{f, is_shapeless(file)};
       } else {
         err = mlxg::take_error();
       }
@@ -286,25 +382,36 @@ char* mlxg_import(const char* file, void** result) {
 
 void mlxg_import_free(void* f) {
   mlxg::guard g;
-  mlx_imported_function_free(mlx_imported_function{f});
+  delete static_cast<imported*>(f);
 }
 
 mlxg_results mlxg_import_call(void* f, const uintptr_t* args, size_t n, const char** names, size_t n_names) {
   mlxg::guard g;
+  auto fun = static_cast<imported*>(f);
   size_t plain = n - n_names;
   mlx_vector_array out = mlx_vector_array_new();
   mlx_vector_array in = mlxg::vector_of(args, plain);
   int rc;
   if (n_names == 0) {
-    rc = mlx_imported_function_apply(&out, mlx_imported_function{f}, in);
+    rc = mlx_imported_function_apply(&out, fun->f, in);
   } else {
     mlx_map_string_to_array named = map_of(args + plain, names, n_names);
-    rc = mlx_imported_function_apply_kwargs(&out, mlx_imported_function{f}, in, named);
+    rc = mlx_imported_function_apply_kwargs(&out, fun->f, in, named);
     mlx_map_string_to_array_free(named);
   }
   mlx_vector_array_free(in);
   if (rc == 0) {
-    move_to_device_streams(*static_cast<mlxg::arrays*>(out.ctx), mlxg::arrays_of(args, n));
+    auto& results = *static_cast<mlxg::arrays*>(out.ctx);
+    auto arguments = mlxg::arrays_of(args, n);
+    move_to_device_streams(results, arguments);
+    try {
+      if (fun->shapeless) {
+        mlxg::require_shapeless(results, arguments);
+      }
+    } catch (std::exception& e) {
+      mlx_vector_array_free(out);
+      return mlxg::no_results(mlxg::error_text(e.what()));
+    }
   }
   return mlxg_end_vector(rc, out);
 }
