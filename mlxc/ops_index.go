@@ -236,10 +236,12 @@ func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 	return mlxPutAlongAxis(a, limited, values, axis).zerosIfEmpty()
 }
 
-// MaskedScatter returns a copy of a with the elements where mask is true replaced by consecutive elements of source, in
-// row-major order. mask is boolean and has a's shape or the shape of a's first axes. source is converted to a's dtype
-// and has at least as many elements as mask has true ones. If it has fewer, a CPU returns an error at evaluation; other
-// devices only check that source is not empty.
+// MaskedScatter returns a copy of a with the elements where mask is true replaced by elements of source. mask is boolean
+// and has a's shape or the shape of a's first axes. Each true element of mask selects an element of a, or a slice over
+// the remaining axes. source has the shape (n,…) with these axes: its slices replace the selected ones, in row-major
+// order. n is at least the number of true elements. If it is less, a CPU returns an error at evaluation; other devices
+// only check that source is not empty. A source of fewer axes, such as a scalar, is broadcast to each selected slice.
+// source is converted to a's dtype.
 func (a *Array) MaskedScatter(mask, source *Array) *Array {
 	const op = "masked_scatter"
 	if a.Err() == nil && mask.Size() > 0 && source.Err() == nil && source.Size() == 0 {
@@ -249,17 +251,27 @@ func (a *Array) MaskedScatter(mask, source *Array) *Array {
 	if !a.IsTraced() && !source.IsTraced() {
 		return mlxMaskedScatter(a, mask, source).zerosIfEmpty()
 	}
-	// For each false element of mask after the last true one, MLX's gradient adds 0 to the next element of source. The
-	// source is padded so that this element exists. The unpadded scatter keeps the error for a mask with too many true
-	// elements.
 	var result *Array
 	WithScope(func() {
-		flat := source.Flatten(0, -1)
-		if missing := a.Size() + 1 - source.Size(); missing > 0 {
-			flat = Concatenate(0, flat, Zeros(source.DType(), missing))
-		}
+		// The scatter without padding keeps MLX's errors.
 		checked := mlxMaskedScatter(a.StopGradient(), mask, source.StopGradient())
-		result = mlxMaskedScatter(a, mask, flat).After(checked).zerosIfEmpty().Keep()
+		if checked.Err() != nil {
+			result = checked.Keep()
+			return
+		}
+		// For each false element of mask after the last true one, MLX's gradient adds 0 to the next element of source.
+		// The source is padded so that this element exists.
+		shape := a.Shape()
+		rest := shape[mask.NDim():]
+		if source.NDim() <= len(rest) {
+			source = source.BroadcastTo(slices.Concat([]int{mask.Size()}, rest)...)
+		}
+		source = source.Flatten(0, -1)
+		if missing := a.Size() + 1 - source.Size(); missing > 0 {
+			source = Concatenate(0, source, Zeros(source.DType(), missing))
+		}
+		whole := mask.Reshape(slices.Concat(mask.Shape(), slices.Repeat([]int{1}, len(rest)))...).BroadcastTo(shape...)
+		result = mlxMaskedScatter(a, whole, source).After(checked).zerosIfEmpty().Keep()
 	})
 	return result
 }

@@ -151,3 +151,51 @@ func TestGradientOfSlices(t *testing.T) {
 		}
 	}
 }
+
+// MaskedScatter under a transform equals MaskedScatter outside, for every shape of mask and source.
+func TestMaskedScatterUnderTransforms(t *testing.T) {
+	scalar := mlxc.Scalar[float32](9)
+	rows := mlxc.FromSlice([]bool{true, false, true})
+	for name, c := range map[string]struct {
+		a, mask, source  *mlxc.Array
+		want, sourceGrad []float32
+	}{
+		"scalar": {
+			a: counting(4), mask: mlxc.FromSlice([]bool{true, false, true, true}), source: scalar,
+			want: []float32{9, 1, 9, 9}, sourceGrad: []float32{3},
+		},
+		"whole mask": {
+			a: counting(4), mask: mlxc.FromSlice([]bool{true, false, true, true}), source: counting(3).AddScalar(5),
+			want: []float32{5, 1, 6, 7}, sourceGrad: []float32{1, 1, 1},
+		},
+		"rows": {
+			a: counting(3, 2), mask: rows, source: counting(2, 2).AddScalar(10),
+			want: []float32{10, 11, 2, 3, 12, 13}, sourceGrad: []float32{1, 1, 1, 1},
+		},
+		"one row for all": {
+			a: counting(3, 2), mask: rows, source: counting(2).AddScalar(10),
+			want: []float32{10, 11, 2, 3, 10, 11}, sourceGrad: []float32{2, 2},
+		},
+		"scalar for rows": {
+			a: counting(3, 2), mask: rows, source: scalar, want: []float32{9, 9, 2, 3, 9, 9}, sourceGrad: []float32{4},
+		},
+		"scalar mask": {
+			a: counting(2), mask: mlxc.Scalar(true), source: counting(1, 2).AddScalar(5),
+			want: []float32{5, 6}, sourceGrad: []float32{1, 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := func(x arrays) arrays { return arrays{x[0].MaskedScatter(c.mask, x[1])} }
+			require.Equal(t, c.want, floats(t, f(arrays{c.a, c.source})[0]))
+			compiled, err := mlxc.Compile(f).Call(c.a, c.source)
+			require.NoError(t, err)
+			require.Equal(t, c.want, floats(t, compiled[0]))
+			out, grads, err := mlxc.VJP(f, arrays{c.a, c.source}, arrays{mlxc.OnesLike(c.a)})
+			require.NoError(t, err)
+			require.Equal(t, c.want, floats(t, out[0]))
+			require.Equal(t, c.sourceGrad, floats(t, grads[1]))
+			mapped := mlxc.Vmap(f, nil, nil)(arrays{mlxc.Stack(0, c.a, c.a), mlxc.Stack(0, c.source, c.source)})
+			require.Equal(t, slices.Concat(c.want, c.want), floats(t, mapped[0]))
+		})
+	}
+}
