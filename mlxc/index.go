@@ -132,22 +132,37 @@ func (a *Array) MulAt(update *Array, at ...Index) *Array {
 	return a.updateAt("mul_at", update, at, mlxSliceUpdateProd, mlxScatterProd)
 }
 
-// MaximumAt is SetAt with the maximum of the element and its update. If ids name an element more than once, the maximum
-// is over all its updates.
+// MaximumAt is SetAt with the maximum of the element and its update; NaN if either is NaN. If ids name an element more
+// than once, the maximum is over all its updates.
 func (a *Array) MaximumAt(update *Array, at ...Index) *Array {
-	return a.updateAt("maximum_at", update, at, mlxSliceUpdateMax, mlxScatterMax)
+	return a.updateAt("maximum_at", update, at, mlxSliceUpdateMax, keepNaN(mlxScatterMax))
 }
 
-// MinimumAt is SetAt with the minimum of the element and its update. If ids name an element more than once, the minimum
-// is over all its updates.
+// MinimumAt is SetAt with the minimum of the element and its update; NaN if either is NaN. If ids name an element more
+// than once, the minimum is over all its updates.
 func (a *Array) MinimumAt(update *Array, at ...Index) *Array {
-	return a.updateAt("minimum_at", update, at, mlxSliceUpdateMin, mlxScatterMin)
+	return a.updateAt("minimum_at", update, at, mlxSliceUpdateMin, keepNaN(mlxScatterMin))
+}
+
+type scatterFunc = func(a *Array, ids []*Array, updates *Array, axes []int) *Array
+
+// keepNaN returns a scatter that stores a NaN where the element or an update is NaN (fault scatter-max-nan).
+func keepNaN(f scatterFunc) scatterFunc {
+	return func(a *Array, ids []*Array, updates *Array, axes []int) *Array {
+		result := f(a, ids, updates, axes)
+		if result.Err() != nil || a.DType().exact() {
+			return result
+		}
+		isNaN := func(x *Array) *Array { return x.StopGradient().AsType(a.DType()).IsNaN().AsType(Int32) }
+		found := mlxScatterMax(isNaN(a), ids, isNaN(updates), axes).EqualScalar(1)
+		return Where(found, Scalar(float32(math.NaN())).AsType(a.DType()), result)
+	}
 }
 
 func (a *Array) updateAt(
 	op string, update *Array, at []Index,
 	slice func(a, update *Array, start, stop, strides []int) *Array,
-	scatter func(a *Array, ids []*Array, updates *Array, axes []int) *Array,
+	scatter scatterFunc,
 ) *Array {
 	for i, x := range []*Array{a, update} {
 		if err := x.Err(); err != nil {

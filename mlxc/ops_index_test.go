@@ -199,3 +199,23 @@ func TestMaskedScatterUnderTransforms(t *testing.T) {
 		})
 	}
 }
+
+// MaximumAt and MinimumAt with ids return NaN where the element or one of its updates is NaN.
+func TestMaximumAtOfNaN(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16, mlxc.BFloat16} {
+		a := mlxc.FromSlice([]float32{nan, 1, 1, 1}).AsType(d)
+		updates := mlxc.FromSlice([]float32{2, nan, 2, 0})
+		ids := mlxc.IDs(mlxc.FromSlice([]int32{0, 1, 1, 2}))
+		for _, got := range (arrays{a.MaximumAt(updates, ids), a.MinimumAt(updates, ids)}) {
+			require.Equal(t, d, got.DType())
+			require.Equal(t, []bool{true, true, false, false}, read[bool](t, got.IsNaN()))
+		}
+		require.Equal(t, []bool{true, true, false, false}, read[bool](t, a.MaximumAt(updates.Slice([]int{0}, []int{2}, nil),
+			mlxc.Range(0, 2)).IsNaN()))
+	}
+	require.Equal(t, []int32{3, 2}, read[int32](t, mlxc.FromSlice([]int32{1, 2}).MaximumAt(mlxc.Scalar[int32](3),
+		mlxc.IDs(mlxc.FromSlice([]int32{0})))))
+	z := mlxc.FromSlice([]complex64{complex(nan, 0), 1}).MaximumAt(mlxc.Scalar[float32](2), mlxc.IDs(mlxc.FromSlice([]int32{0, 1})))
+	require.Equal(t, []bool{true, false}, read[bool](t, z.IsNaN()))
+}

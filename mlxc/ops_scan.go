@@ -59,6 +59,13 @@ func (a *Array) CumMinWith(axis int, c ScanConfig) *Array {
 }
 
 func (c ScanConfig) extreme(a *Array, axis int, f func(a *Array, axis int, reverse, inclusive bool) *Array) *Array {
+	if d := a.DType(); d == Float16 || d == BFloat16 {
+		wide := a.AsType(Float32) // fault cummax-half-nan
+		defer wide.Free()
+		result := c.extreme(wide, axis, f)
+		defer result.Free()
+		return result.AsType(d)
+	}
 	if c.Exclusive && a.Dim(axis) == 1 {
 		// The only result is the reduction of no elements; MLX's gradient would divide by their number (fault
 		// cummax-gradient-exclusive).

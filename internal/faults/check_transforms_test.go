@@ -70,6 +70,10 @@ var transformChecks = map[string]check{
 		})
 		return failure(func() { mlx.Compile(f, false, []mlx.Array{mlx.New([]complex64{1, 2}, 2)}) })
 	},
+	"vmap-triangular-inverse": func() string {
+		x := mlx.New([]float32{2, 7, 1, 4}, 1, 2, 2)
+		return floats(mapped(mlx.Array.TriInv, 0, x), 0.5, 0, -0.125, 0.25)
+	},
 	"compile-keeps-operands": func() string {
 		run := func() {
 			captured := mlx.Full(1, 1000, 1000).Add(mlx.Full(0, 1000, 1000))

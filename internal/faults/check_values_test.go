@@ -11,6 +11,14 @@ import (
 	mlx "github.com/mlxgrad/mlxgrad/internal/faults/unguarded"
 )
 
+// notNaN returns "" if x is NaN.
+func notNaN(x float32) string {
+	if x != x {
+		return ""
+	}
+	return fmt.Sprintf("%v instead of NaN", x)
+}
+
 var valueChecks = map[string]check{
 	"lu-factor-size": func() string {
 		identity := make([]float32, 256*256)
@@ -86,6 +94,13 @@ var valueChecks = map[string]check{
 			return fmt.Sprint(got)
 		}
 		return ""
+	},
+	"cummax-half-nan": func() string {
+		return notNaN(mlx.New([]float32{1, float32(math.NaN()), 2}, 3).AsType(mlx.Float16).CumMax(true).Read()[1])
+	},
+	"scatter-max-nan": func() string {
+		x := mlx.New([]float32{float32(math.NaN()), 1}, 2)
+		return notNaN(x.ScatterMax(mlx.New([]uint32{0}, 1), mlx.New([]float32{2}, 1, 1)).Read()[0])
 	},
 	"argpartition-complex-nan": func() string {
 		var numbers []complex64

@@ -54,6 +54,13 @@ var transforms = Area{"Transforms", []Fault{
 		Guards: []Guard{{"mlxc/libmlxg/mlxg_vmap.cpp", "apply"}},
 	},
 	{
+		Name:   "vmap-triangular-inverse",
+		Title:  "vmap of tri_inv inverts the whole matrix",
+		Wrong:  "The other triangle is read. cholesky_inv and solve_triangular use tri_inv and are wrong, too.",
+		Right:  "The inverse of the triangle.",
+		Guards: []Guard{{"mlxc/libmlxg/mlxg_vmap.cpp", "apply"}},
+	},
+	{
 		Name:  "compile-keeps-operands",
 		Title: "A compiled function with a split keeps its operands forever",
 		Wrong: "The outputs of a node with several outputs refer to each other. The traced graph is dropped " +

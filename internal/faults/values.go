@@ -118,6 +118,22 @@ var values = Area{"Values", []Fault{
 		Guards: []Guard{{"mlxc/ops_scan.go", "extreme"}},
 	},
 	{
+		Name:   "cummax-half-nan",
+		Title:  "cummax and cummin of half precision turn NaN into 0",
+		Wrong:  "For float16 and bfloat16, the result at a NaN is 0, and the scan continues with the following numbers.",
+		Right:  "NaN from the first NaN on, as for float32.",
+		Guards: []Guard{{"mlxc/ops_scan.go", "extreme"}},
+		Cost:   "two conversions",
+	},
+	{
+		Name:   "scatter-max-nan",
+		Title:  "A scatter with maximum or minimum forgets a NaN",
+		Wrong:  "An update replaces a NaN, whether it is the element or an earlier update of it.",
+		Right:  "NaN, as for maximum and for updates of a slice.",
+		Guards: []Guard{{"mlxc/index.go", "keepNaN"}},
+		Cost:   "a second scatter",
+	},
+	{
 		Name:   "argpartition-complex-nan",
 		Title:  "argpartition of complex numbers with NaN does not partition",
 		Wrong:  "The comparison is not a strict weak order, so NaN is among the least elements.",

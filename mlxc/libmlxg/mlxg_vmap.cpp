@@ -133,6 +133,12 @@ class graph_vmapper {
       // vmap-conv-groups: if only the weight is mapped, the rule confuses the groups.
       map_all(inputs, axes, 0, 1);
     }
+    if (name == "Inverse") {
+      auto [triangular, upper] = static_cast<const mx::Inverse&>(p).state();
+      if (triangular) {  // vmap-triangular-inverse: the rule inverts the whole matrix
+        return {{mx::linalg::tri_inv(inputs[0], upper, p.stream())}, {0}};
+      }
+    }
     auto done = p.vmap(inputs, axes);
     if (name == "NotEqual") {  // vmap-not-equal-axes
       done.second = {0};       // the rule returns the operands' axes instead of the result's

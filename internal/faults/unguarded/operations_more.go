@@ -54,6 +54,19 @@ func (a Array) Depends(b Array) Array {
 	})[0]
 }
 
+// ScatterMax returns a vector with the maxima of its elements and the updates at ids.
+func (a Array) ScatterMax(ids, updates Array) Array {
+	axis := C.int(0)
+	return one(func(r *C.mlx_array) C.int {
+		return C.mlx_scatter_max(r, a.c, vector([]Array{ids}), updates.c, &axis, 1, stream)
+	})
+}
+
+// TriInv returns the inverse of the lower triangle.
+func (a Array) TriInv() Array {
+	return one(func(r *C.mlx_array) C.int { return C.mlx_linalg_tri_inv(r, a.c, false, stream) })
+}
+
 // LUFactor returns the factors of a matrix in one array.
 func (a Array) LUFactor() Array {
 	pivots := C.mlx_array_new()

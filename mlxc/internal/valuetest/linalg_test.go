@@ -2,10 +2,12 @@ package valuetest
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mlxgrad/mlxgrad/internal/testdevice"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
 
@@ -329,4 +331,25 @@ func determinant(m []float64, n int) float64 {
 		}
 	}
 	return det
+}
+
+// Under Vmap, operations on triangular matrices do not read the other triangle.
+func TestVmapOfTriangularMatrices(t *testing.T) {
+	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")
+	a := mlxc.FromSlice([]float32{2, 7, 1, 4}, 2, 2)
+	for _, upper := range []bool{false, true} {
+		for name, f := range map[string]func(a *mlxc.Array) *mlxc.Array{
+			"TriInv":      func(a *mlxc.Array) *mlxc.Array { return a.TriInv(upper) },
+			"CholeskyInv": func(a *mlxc.Array) *mlxc.Array { return a.CholeskyInv(upper) },
+			"SolveTriangular": func(a *mlxc.Array) *mlxc.Array {
+				return a.SolveTriangular(mlxc.FromSlice([]float32{1, 2}), upper)
+			},
+		} {
+			want := floats(t, f(a))
+			for axis := range 3 {
+				got := mlxc.Vmap(single(f), []int{axis}, nil)([]*mlxc.Array{mlxc.Stack(axis, a, a)})[0]
+				require.Equal(t, slices.Concat(want, want), floats(t, got), "%s %v", name, upper)
+			}
+		}
+	}
 }

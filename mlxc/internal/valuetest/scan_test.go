@@ -144,3 +144,26 @@ func TestScansOfSpecialValues(t *testing.T) {
 		require.Empty(t, floats(t, a))
 	}
 }
+
+// CumMax and CumMin of half precision return NaN from the first NaN on, as float32 does.
+func TestCumMaxOfHalfNaN(t *testing.T) {
+	for _, d := range []mlxc.DType{mlxc.Float16, mlxc.BFloat16} {
+		x := mlxc.FromSlice([]float32{1, float32(math.NaN()), 2, -5}).AsType(d)
+		for _, c := range []struct {
+			config mlxc.ScanConfig
+			want   []bool
+		}{
+			{mlxc.ScanConfig{}, []bool{false, true, true, true}},
+			{mlxc.ScanConfig{Reverse: true}, []bool{true, true, false, false}},
+			{mlxc.ScanConfig{Exclusive: true}, []bool{false, false, true, true}},
+		} {
+			for _, got := range []*mlxc.Array{
+				x.CumMaxWith(0, c.config), x.CumMinWith(0, c.config),
+				x.ExpandDims(1).CumMaxWith(0, c.config), x.ExpandDims(1).CumMinWith(0, c.config),
+			} {
+				require.Equal(t, d, got.DType())
+				require.Equal(t, c.want, read[bool](t, got.IsNaN().Flatten(0, -1)))
+			}
+		}
+	}
+}
