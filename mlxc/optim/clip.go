@@ -7,17 +7,27 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// GlobalNorm returns √Σx² over all elements of all arrays of a tree, of shape (). It is float32, or float64 if an array
-// is.
+// GlobalNorm returns √Σ|x|² over all elements of all arrays of a tree, of shape (). It is float32, or float64 if an array
+// is. Arrays of integers or booleans are an error.
 func GlobalNorm[P any](t P) (*mlxc.Array, error) {
 	arrays, err := tree.Flatten(t)
 	if err != nil {
 		return nil, err
 	}
+	for _, a := range arrays {
+		if d := a.DType(); a.Err() == nil && !d.IsFloating() && d != mlxc.Complex64 {
+			return nil, mlxc.NewError("optim.GlobalNorm", fmt.Errorf("the dtype of an array is %v: it must be "+
+				"floating-point or complex", d))
+		}
+	}
 	var norm *mlxc.Array
 	mlxc.WithScope(func() {
 		sum := mlxc.Zeros(mlxc.Float32)
 		for _, a := range arrays {
+			if a.DType() == mlxc.Complex64 {
+				sum = sum.Add(a.Imag().Square().Sum())
+				a = a.Real()
+			}
 			sum = sum.Add(a.AsType(precise(a)).Square().Sum())
 		}
 		norm = sum.Sqrt().Keep()
@@ -39,13 +49,12 @@ func ClipByGlobalNorm[P any](grads P, limit float64) (clipped P, norm *mlxc.Arra
 		return clipped, nil, err
 	}
 	mlxc.WithScope(func() {
-		// LessEqual is false for a NaN norm, so the factor becomes NaN.
-		one := mlxc.Ones(norm.DType())
-		longest := mlxc.Full(norm.DType(), mlxc.Scalar(float32(limit)))
-		// For an infinite norm, longest/norm is 0 and would hide it; norm·0 makes the factor NaN.
-		shorter := longest.Div(norm).Add(norm.MulScalar(0))
-		factor := mlxc.Where(norm.LessEqual(longest), one, shorter)
+		factor := mlxc.Where(norm.LessEqualScalar(limit), mlxc.Ones(norm.DType()), norm.RDivScalar(limit))
+		factor = factor.Add(norm.MulScalar(0)) // NaN for a norm that is NaN or infinite
 		clipped, err = tree.Map(func(g *mlxc.Array) *mlxc.Array {
+			if g.DType() == mlxc.Complex64 {
+				return g.Mul(factor.AsType(mlxc.Complex64)).Keep()
+			}
 			d := precise(g)
 			return g.AsType(d).Mul(factor.AsType(d)).AsType(g.DType()).Keep()
 		}, grads)

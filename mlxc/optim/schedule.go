@@ -58,7 +58,7 @@ func (s Schedule) Then(steps int, next Schedule) Schedule {
 		if steps <= 0 {
 			return mlxc.InvalidArray(mlxc.NewError("optim.Then", fmt.Errorf("steps is %d: it must be positive", steps)))
 		}
-		limit := mlxc.Scalar(int32(steps))
+		limit := stepScalar(steps)
 		return mlxc.Where(step.Less(limit), s(step), next(step.Sub(limit)))
 	}
 }
@@ -73,13 +73,16 @@ func within(op string, steps int, f func(done *mlxc.Array) *mlxc.Array) Schedule
 	}
 }
 
+// stepScalar returns n in the dtype of steps. A step is at most the greatest int32, so a greater n is never reached.
+func stepScalar(n int) *mlxc.Array { return mlxc.Scalar(int32(min(n, math.MaxInt32))) }
+
 func decay(op string, rate, factor float64, every int) Schedule {
 	return func(step *mlxc.Array) *mlxc.Array {
 		if !(factor > 0) || every <= 0 {
 			err := fmt.Errorf("factor is %v and every is %d: both must be positive", factor, every)
 			return mlxc.InvalidArray(mlxc.NewError("optim."+op, err))
 		}
-		times := step.FloorDivide(mlxc.Scalar(int32(every))).AsType(mlxc.Float32)
+		times := step.FloorDivide(stepScalar(every)).AsType(mlxc.Float32)
 		return times.MulScalar(math.Log(factor)).Exp().MulScalar(rate)
 	}
 }

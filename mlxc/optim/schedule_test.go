@@ -51,3 +51,14 @@ func TestSchedules(t *testing.T) {
 		})
 	}
 }
+
+// Numbers of steps beyond int32 are never reached.
+func TestSchedulesOfManySteps(t *testing.T) {
+	for name, s := range map[string]optim.Schedule{
+		"greatest": optim.Constant(1).Then(math.MaxInt, optim.Constant(2)),
+		"wide":     optim.Constant(1).Then(1<<40, optim.Constant(2)),
+		"step":     optim.StepDecay(1, 0.5, 1<<32+1),
+	} {
+		require.Equal(t, 1.0, item(t, s(mlxc.Scalar[int32](3))), name)
+	}
+}
