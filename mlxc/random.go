@@ -151,18 +151,36 @@ func RandomMultivariateNormal(key, mean, covariance *Array, shape ...int) *Array
 	}, mean, covariance)
 }
 
-// RandomUniform draws from the interval [low, high). d is a floating-point dtype other than float64.
+// RandomUniform draws from the interval [low, high), with both bounds rounded to d. If they are equal in d, the result is
+// low. d is a floating-point dtype other than float64.
 func RandomUniform(key *Array, low, high float32, d DType, shape ...int) *Array {
 	l, h := Scalar(low), Scalar(high)
 	defer l.Free()
 	defer h.Free()
+	if low == 0 && high == 1 { // MLX's numbers, which are below 1
+		return draw32("random_uniform", key, d, shape, func(key *Array) *Array {
+			return mlxRandomUniform(l, h, shape, d, key)
+		})
+	}
 	return RandomUniformBroadcast(key, l, h, d, shape...)
 }
 
 // RandomUniformBroadcast is RandomUniform with bounds that are broadcast to the shape.
 func RandomUniformBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
 	return draw32("random_uniform", key, d, shape, func(key *Array) *Array {
-		return mlxRandomUniform(low, high, shape, d, key)
+		u := mlxRandomUniform(low, high, shape, d, key)
+		if u.Err() != nil {
+			return u
+		}
+		// MLX adds low to a number below high−low, and the sum may round to high. Both bounds get half the probability
+		// of the numbers between them, so low takes the share of high.
+		defer u.Free()
+		l, h := low.AsType(d), high.AsType(d)
+		defer l.Free()
+		defer h.Free()
+		reached := u.Equal(h)
+		defer reached.Free()
+		return Where(reached, l, u)
 	}, low, high)
 }
 
@@ -190,7 +208,10 @@ func RandomGumbel(key *Array, d DType, shape ...int) *Array {
 	})
 }
 
-// RandomInt draws uniform integers from low … high−1. d is an integer dtype that holds them.
+// RandomInt draws uniform integers from low … high−1. d is an integer dtype that holds them. Let m be the greatest of
+// |low|, |high| and high−low. Up to m = 2²⁴, RandomInt returns MLX's numbers, which are rounded from float32: the relative
+// error of their probabilities is up to m·2⁻²⁴. Beyond, it makes each number of 96 random bits, and the error is below
+// 2⁻³².
 func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 	const op = "random_randint"
 	if high <= low {
@@ -203,15 +224,76 @@ func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 	l, h := Scalar(int64(low)), Scalar(int64(high))
 	defer l.Free()
 	defer h.Free()
-	return RandomIntBroadcast(key, l, h, d, shape...)
+	return draw(op, key, d, shape, func(key *Array) *Array {
+		if d.IsInteger() && (low < -exactFloat32 || high > exactFloat32 || high-low > exactFloat32) {
+			return wideIntegers(key, l, h, d, shape)
+		}
+		return mlxRandomRandint(l, h, shape, d, key)
+	})
 }
 
 // RandomIntBroadcast is RandomInt with bounds that are broadcast to the shape. Where high does not exceed low, the
-// result is low.
+// result is low. Bounds that are not integers, or both int64 and uint64, are converted to float32.
 func RandomIntBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
 	return draw("random_randint", key, d, shape, func(key *Array) *Array {
-		return mlxRandomRandint(low, high, shape, d, key)
+		narrow := mlxRandomRandint(low, high, shape, d, key)
+		bounds, ok := integerBounds(low.DType(), high.DType())
+		if narrow.Err() != nil || !d.IsInteger() || !ok {
+			return narrow
+		}
+		defer narrow.Free()
+		var result *Array
+		WithScope(func() {
+			l, h := low.AsType(bounds), high.AsType(bounds)
+			wide := h.GreaterScalar(exactFloat32).LogicalOr(h.Sub(l).GreaterScalar(exactFloat32))
+			if bounds == Int64 {
+				wide = wide.LogicalOr(l.LessScalar(-exactFloat32))
+			}
+			result = Where(wide, wideIntegers(key, l, h, d, shape), narrow).Keep()
+		})
+		return result
 	}, low, high)
+}
+
+// exactFloat32 is the limit up to which float32 represents all integers.
+const exactFloat32 = 1 << 24
+
+// integerBounds returns the dtype in which wideIntegers computes with bounds of two dtypes. ok is false if no dtype holds
+// both, or if float32 represents all their integers.
+func integerBounds(low, high DType) (d DType, ok bool) {
+	switch {
+	case !low.exact() || !high.exact() || max(low.Size(), high.Size()) < 4:
+		return Invalid, false
+	case low != Uint64 && high != Uint64:
+		return Int64, true
+	case low >= Int8 || high >= Int8:
+		return Invalid, false
+	}
+	return Uint64, true
+}
+
+// wideIntegers draws uniform integers from low … high−1, or low where high does not exceed it. low and high have the same
+// dtype, int64 or uint64, and are broadcast to the shape. The result is ⌊x·n/2⁹⁶⌋ + low for n = high−low and 96 random
+// bits x.
+func wideIntegers(key, low, high *Array, d DType, shape []int) *Array {
+	var result *Array
+	WithScope(func() {
+		word := Scalar(uint64(32))
+		split := func(n *Array) (upper, lower *Array) {
+			return mlxRightShift(n, word), n.BitwiseAnd(Scalar(uint64(math.MaxUint32)))
+		}
+		n := Where(high.Greater(low), high.Sub(low), Ones(low.DType())).AsType(Uint64)
+		nUpper, nLower := split(n)
+		sum := Zeros(Uint64)
+		for _, x := range mlxRandomBits(append([]int{3}, shape...), 4, key).AsType(Uint64).Rows() {
+			// ⌊(sum + x·n)/2³²⌋ in parts of 32 bits, so that nothing overflows.
+			upper, lower := split(sum)
+			carry, _ := split(x.Mul(nLower).Add(lower))
+			sum = x.Mul(nUpper).Add(upper).Add(carry)
+		}
+		result = sum.AsType(low.DType()).Add(low).AsType(d).Keep()
+	})
+	return result
 }
 
 // RandomBernoulli draws booleans that are true with probability p. p has a floating-point dtype and is broadcast to the

@@ -345,3 +345,67 @@ func TestKeysOfTheSequenceWhereAFunctionRunsAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.InDeltaSlice(t, floats(t, values[0]), floats(t, tangents[0]), 1e-4)
 }
+
+// Integers of wide or distant ranges are uniform: every remainder is as frequent as the others.
+func TestRandomIntOfWideRanges(t *testing.T) {
+	const n = 20000
+	mlxc.RandomSeed(5)
+	for _, c := range []struct {
+		low, high int
+		d         mlxc.DType
+	}{
+		{1 << 40, 1<<40 + 10, mlxc.Int64},
+		{0, 1 << 40, mlxc.Int64},
+		{0, math.MaxInt32, mlxc.Int32},
+		{16777210, 16777220, mlxc.Int32},
+		{-(1 << 40), -(1 << 40) + 10, mlxc.Int64},
+		{math.MinInt, math.MaxInt, mlxc.Int64},
+		{0, math.MaxInt, mlxc.Uint64},
+		{0, 3 << 61, mlxc.Int64},
+		{100, 110, mlxc.Int64},
+	} {
+		bounds := []*mlxc.Array{mlxc.Scalar(int64(c.low)), mlxc.Scalar(int64(c.high))}
+		for _, x := range []*mlxc.Array{
+			mlxc.RandomInt(nil, c.low, c.high, c.d, n),
+			mlxc.RandomIntBroadcast(nil, bounds[0], bounds[1], c.d, n),
+		} {
+			require.Equal(t, c.d, x.DType())
+			var counts [10]int
+			upper := 0
+			for _, v := range read[int64](t, x.AsType(mlxc.Int64)) {
+				require.GreaterOrEqual(t, int(v), c.low)
+				require.Less(t, int(v), c.high)
+				offset := uint64(v) - uint64(c.low)
+				counts[offset%10]++
+				if offset >= (uint64(c.high)-uint64(c.low))/2 {
+					upper++
+				}
+			}
+			for _, count := range counts {
+				require.InDelta(t, n/10, count, 300, "%v", c) // 7 standard deviations
+			}
+			require.InDelta(t, n/2, upper, 500, "%v", c)
+		}
+	}
+	// Bounds that differ between elements, and a range that is empty.
+	low := mlxc.FromSlice([]int64{1 << 40, 5, 7})
+	high := mlxc.FromSlice([]int64{1<<40 + 2, 3, 8})
+	for _, row := range mlxc.RandomIntBroadcast(nil, low, high, mlxc.Int64, 50, 3).Rows() {
+		v := read[int64](t, row)
+		require.Contains(t, []int64{1 << 40, 1<<40 + 1}, v[0])
+		require.Equal(t, []int64{5, 7}, v[1:])
+	}
+	require.Equal(t, []uint64{math.MaxUint64 - 1}, read[uint64](t, mlxc.RandomIntBroadcast(nil,
+		mlxc.Scalar[uint64](math.MaxUint64-1), mlxc.Scalar[uint64](math.MaxUint64), mlxc.Uint64, 1)))
+}
+
+// The numbers are below high even if the sum of low and MLX's number rounds to it.
+func TestRandomUniformIsBelowHigh(t *testing.T) {
+	for _, d := range []mlxc.DType{mlxc.Float32, mlxc.Float16} {
+		x := mlxc.RandomUniform(mlxc.RandomKey(1), 1000, 1001, d, 200000)
+		require.Less(t, wide(t, x.Max())[0], 1001.0, d)
+		require.InDelta(t, 0.5, wide(t, x.AsType(mlxc.Float32).SubScalar(1000).Mean())[0], 0.26, d)
+	}
+	require.Equal(t, []float64{1000, 1000}, wide(t, mlxc.RandomUniform(nil, 1000, 1001, mlxc.BFloat16, 2)))
+	require.Equal(t, []float64{1000, 1000}, wide(t, mlxc.RandomUniform(nil, 1000, 1000, mlxc.Float32, 2)))
+}
