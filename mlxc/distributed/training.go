@@ -3,6 +3,7 @@ package distributed
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/mlxgrad/mlxgrad/mlxc"
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
@@ -72,7 +73,7 @@ func (g *Group) AnyRank(condition bool) (result bool, err error) {
 }
 
 // OnFirst runs f in rank 0 only, and returns in every process after f has ended. It returns f's error in rank 0 and
-// another error in the other processes. For example, f writes a checkpoint that all processes read later.
+// another error in the other processes, also if f panics. For example, f writes a checkpoint that all processes read later.
 func (g *Group) OnFirst(f func() error) error {
 	const op = "OnFirst"
 	if g == nil {
@@ -80,7 +81,14 @@ func (g *Group) OnFirst(f func() error) error {
 	}
 	var own error
 	if g.rank == 0 {
+		ended := false
+		defer func() {
+			if !ended { // f panics or ends the goroutine: the other processes must not block
+				_, _ = g.AnyRank(true)
+			}
+		}()
 		own = f()
+		ended = true
 	}
 	failed, err := g.AnyRank(own != nil)
 	switch {
@@ -99,26 +107,33 @@ func (g *Group) OnFirst(f func() error) error {
 func (g *Group) Share(n int) (begin, end int) { return n * g.rank / g.size, n * (g.rank + 1) / g.size }
 
 // WeightedMean returns the mean of the processes' values, weighted by a number such as the process's count of items.
-// The calculation is in float32. At least one weight must be positive, and none may be negative. The value of a process
-// with the weight 0 may be NaN, such as the mean of no items.
+// The calculation is in float32. At least one weight must be positive, and none may be negative. A weight that is
+// not allowed is an error in all processes. The value of a process with the weight 0 may be NaN, such as the mean of no
+// items.
 func (g *Group) WeightedMean(value, weight float64) (mean float64, err error) {
 	const op = "WeightedMean"
-	switch {
-	case g == nil:
+	if g == nil {
 		return 0, mlxc.NewError(op, errNoGroup)
-	case !(weight >= 0):
-		return 0, mlxc.NewError(op, fmt.Errorf("the weight is %v; it must not be negative", weight))
 	}
-	if weight == 0 {
+	var own error
+	switch {
+	case !(weight >= 0):
+		own = fmt.Errorf("the weight is %v; it must not be negative", weight)
+		weight = math.NaN() // gives an error in all processes
+	case weight == 0:
 		value = 0
 	}
 	err = mlxc.WithScopeErr(func() error {
 		sums, err := mlxc.ToSlice[float32](g.AllSum(mlxc.FromSlice([]float32{float32(value * weight), float32(weight)})))
-		if err != nil {
+		switch {
+		case own != nil:
+			return mlxc.NewError(op, own)
+		case err != nil:
 			return err
-		}
-		if sums[1] == 0 {
+		case sums[1] == 0:
 			return mlxc.NewError(op, errors.New("all weights are 0; one must be positive"))
+		case math.IsNaN(float64(sums[1])):
+			return mlxc.NewError(op, errors.New("the weight of another process is negative or NaN"))
 		}
 		mean = float64(sums[0]) / float64(sums[1])
 		return nil

@@ -60,6 +60,15 @@ func agreement(t *testing.T, g *distributed.Group) {
 		require.ErrorContains(t, err, "the function failed in rank 0")
 	}
 
+	// A panic in rank 0 reaches the other processes.
+	fails := func() { err = g.OnFirst(func() error { panic("the disk is gone") }) }
+	if g.Rank() == 0 {
+		require.PanicsWithValue(t, "the disk is gone", fails)
+	} else {
+		fails()
+		require.ErrorContains(t, err, "the function failed in rank 0")
+	}
+
 	// The parts of 10 items follow each other.
 	begin, end := g.Share(10)
 	parts := mlxtest.Read[int32](t, g.AllGather(mlxc.FromSlice([]int32{int32(begin), int32(end)})))
@@ -79,6 +88,13 @@ func agreement(t *testing.T, g *distributed.Group) {
 	require.InDelta(t, sum/weights, mean, 1e-6)
 	_, err = g.WeightedMean(1, 0)
 	require.ErrorContains(t, err, "all weights are 0")
+	if last {
+		_, err = g.WeightedMean(1, -1)
+		require.ErrorContains(t, err, "the weight is -1")
+	} else {
+		_, err = g.WeightedMean(1, 1)
+		require.ErrorContains(t, err, "the weight of another process is negative or NaN")
+	}
 	value, items := 3.0, 2.0
 	if last {
 		value, items = math.NaN(), 0
