@@ -83,9 +83,22 @@ func safeDivisor(b *Array) (special, divisor *Array) {
 	return special, Where(special, Ones(b.DType()), b)
 }
 
-// Pow returns a raised to the power b, broadcast and promoted.
+// Pow returns a raised to the power b, broadcast and promoted. A negative power of integers is 0, also of 1 and −1.
 func (a *Array) Pow(b *Array) *Array {
-	return mlxPower(a, b)
+	if a.DType().exact() || !a.IsTraced() || b.IsTraced() {
+		return mlxPower(a, b)
+	}
+	// For the exponent 0, MLX multiplies the gradient by 0·a⁻¹, which is NaN for a = 0 (fault power-gradient-zero).
+	// 1⁰ has the same value as a⁰, and no gradient flows to a.
+	var result *Array
+	WithScope(func() {
+		base := a
+		if b.Err() == nil {
+			base = Where(b.Equal(Zeros(b.DType())), Ones(a.DType()), a)
+		}
+		result = mlxPower(base, b).Keep()
+	})
+	return result
 }
 
 // Maximum returns the larger of a and b, broadcast and promoted; NaN if either is NaN.

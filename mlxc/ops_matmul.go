@@ -16,7 +16,18 @@ func (a *Array) MatMul(b *Array) *Array {
 }
 
 // AddMM returns alpha·x·y + beta·a with the matrix product x·y; see MatMul. a is broadcast to the shape of the product.
+// With beta 0, the elements of a are ignored, also infinities and NaN; with alpha 0, those of x and y.
 func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
+	// MLX ignores the elements in some cases only: BLAS does, and a sum of products does not.
+	if beta == 0 && a.Err() == nil {
+		a = a.ignored()
+		defer a.Free()
+	}
+	if alpha == 0 && x.Err() == nil && y.Err() == nil {
+		x, y = x.ignored(), y.ignored()
+		defer x.Free()
+		defer y.Free()
+	}
 	if alpha == 1 && beta == 1 || !a.IsTraced() && !x.IsTraced() && !y.IsTraced() {
 		return mlxAddmm(a, x, y, alpha, beta)
 	}
@@ -31,6 +42,14 @@ func (a *Array) AddMM(x, y *Array, alpha, beta float32) *Array {
 		sum = x.MatMul(y).MulScalar(float64(alpha)).Add(a.MulScalar(float64(beta))).AsType(checked.DType()).Keep()
 	})
 	return sum
+}
+
+// ignored returns zeros in place of the elements. In a function compiled for all shapes they follow the shape of a.
+func (a *Array) ignored() *Array {
+	no, zero := Scalar(false), Zeros(a.DType())
+	defer no.Free()
+	defer zero.Free()
+	return Where(no, a, zero)
 }
 
 // Inner returns the sums of products over the last axes of both operands, which must have equal sizes: shapes (I,K) and

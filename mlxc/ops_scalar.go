@@ -44,8 +44,13 @@ func (a *Array) RemainderScalar(s any) *Array {
 	return a.withScalar("RemainderScalar", s, (*Array).Remainder)
 }
 
-// PowScalar returns a raised to s.
-func (a *Array) PowScalar(s any) *Array { return a.withScalar("PowScalar", s, (*Array).Pow) }
+// PowScalar returns a raised to s; see Pow.
+func (a *Array) PowScalar(s any) *Array {
+	if v := reflect.ValueOf(s); !v.IsValid() || !v.IsZero() { // the guard of Pow is for exponents of 0
+		return a.withScalar("PowScalar", s, mlxPower)
+	}
+	return a.withScalar("PowScalar", s, (*Array).Pow)
+}
 
 // RPowScalar returns s raised to a.
 func (a *Array) RPowScalar(s any) *Array {

@@ -1,6 +1,9 @@
 package mlxc
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // STFTConfig holds the options of a short-time Fourier transform. The zero value has frames of 2048 samples, without a
 // window, centered, with reflected ends.
@@ -8,7 +11,7 @@ type STFTConfig struct {
 	// Size is the number of samples per transform. 0 stands for 2048 in STFT. In ISTFT it stands for 2·(frequencies−1),
 	// or for the number of frequencies with Full.
 	Size int
-	Hop  int // samples between frames; 0 for Size/4
+	Hop  int // samples between frames; 0 for Size/4, which needs a Size of at least 4
 	// Window is multiplied with each frame: a vector of at most Size elements, padded with zeros at both ends. nil
 	// stands for WindowSize ones.
 	Window     *Array
@@ -34,7 +37,7 @@ func (a *Array) STFT(c STFTConfig) *Array {
 	if c.Pad == "" {
 		c.Pad = "reflect"
 	}
-	if err := c.check(); err != nil {
+	if err := c.check(c.Size); err != nil {
 		return invalid(opError("stft", err, a, c.Window))
 	}
 	onesided := !c.Full && a.DType() != Complex64
@@ -44,14 +47,21 @@ func (a *Array) STFT(c STFTConfig) *Array {
 // ISTFT returns the signal with the spectra of STFT: it adds the transformed frames, multiplied with the window, and
 // divides by the sum of the squared windows. The result is the real part, as float32. It needs MLX 0.32.4.
 func (a *Array) ISTFT(c STFTConfig) *Array {
-	if err := c.check(); err != nil {
+	size := c.Size
+	if size == 0 {
+		size = a.Dim(-2)
+		if !c.Full {
+			size = 2 * (size - 1)
+		}
+	}
+	if err := c.check(size); err != nil {
 		return invalid(opError("istft", err, a, c.Window))
 	}
 	return mlxFftIstft(a, c.Size, c.Hop, c.WindowSize, c.Window, !c.NotCentered, c.Norm, !c.Full, c.Length)
 }
 
-// check returns an error if the norm does not exist or a number is negative.
-func (c STFTConfig) check() error {
+// check returns an error if an option is not allowed for transforms of the given size.
+func (c STFTConfig) check(size int) error {
 	for _, n := range []struct {
 		name  string
 		value int
@@ -59,6 +69,12 @@ func (c STFTConfig) check() error {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d: it must not be negative", n.name, n.value)
 		}
+	}
+	if c.Hop == 0 && 0 < size && size < 4 {
+		return fmt.Errorf("Hop is 0, which stands for Size/4, and Size is %d: set a positive Hop", size)
+	}
+	if c.Window != nil && c.Window.Err() == nil && c.Window.Size() == 0 {
+		return errors.New("Window has 0 elements: it must have at least 1")
 	}
 	return c.Norm.check()
 }

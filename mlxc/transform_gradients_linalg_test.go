@@ -1,6 +1,7 @@
 package mlxc_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -169,5 +170,27 @@ func TestLinearAlgebraWithoutGradients(t *testing.T) {
 		_, _, err := mlxc.VJP(single(f), arrays{a}, arrays{f(a)})
 		require.ErrorContains(t, err, "Not implemented for "+name+". (MLX has no gradient for this operation: use "+
 			"StopGradient")
+	}
+}
+
+// With alpha or beta 0, AddMM ignores infinities and NaN in every mode.
+func TestAddMMIgnoresOperands(t *testing.T) {
+	inf := mlxc.Full(mlxc.Float32, mlxc.Scalar(float32(math.Inf(1))), 2, 2)
+	ones := mlxc.Ones(mlxc.Float32, 2, 2)
+	for _, c := range []struct {
+		a, x        *mlxc.Array
+		alpha, beta float32
+		want        float32
+	}{{inf, ones, 1, 0, 2}, {inf, ones, 2, 0, 4}, {ones, inf, 0, 1, 1}, {ones, inf, 0, 3, 3}} {
+		want := []float32{c.want, c.want, c.want, c.want}
+		f := func(x arrays) arrays { return arrays{x[0].AddMM(x[1], x[2], c.alpha, c.beta)} }
+		in := arrays{c.a, c.x, c.x}
+		require.Equal(t, want, floats(t, f(in)[0]))
+		compiled, err := mlxc.Compile(f).Call(in...)
+		require.NoError(t, err)
+		require.Equal(t, want, floats(t, compiled[0]))
+		out, _, err := mlxc.VJP(f, in, arrays{ones})
+		require.NoError(t, err)
+		require.Equal(t, want, floats(t, out[0]))
 	}
 }

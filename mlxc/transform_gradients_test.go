@@ -189,3 +189,25 @@ func TestVmapOfSmoothOperations(t *testing.T) {
 		})
 	}
 }
+
+// The gradient of a power with the exponent 0 is 0, also at 0.
+func TestGradientOfPowerZero(t *testing.T) {
+	x := mlxc.FromSlice([]float32{0, 2})
+	exponents := mlxc.FromSlice([]float32{0, 2})
+	for name, c := range map[string]struct {
+		f    func(a *mlxc.Array) *mlxc.Array
+		want []float32
+	}{
+		"scalar": {func(a *mlxc.Array) *mlxc.Array { return a.PowScalar(0) }, []float32{0, 0}},
+		"array":  {func(a *mlxc.Array) *mlxc.Array { return a.Pow(exponents) }, []float32{0, 4}},
+	} {
+		out, grads, err := mlxc.VJP(single(c.f), arrays{x}, arrays{mlxc.OnesLike(x)})
+		require.NoError(t, err)
+		require.Equal(t, floats(t, c.f(x)), floats(t, out[0]), name)
+		require.Equal(t, c.want, floats(t, grads[0]), name)
+		_, tangents, err := mlxc.JVP(single(c.f), arrays{x}, arrays{mlxc.OnesLike(x)})
+		require.NoError(t, err)
+		require.Equal(t, c.want, floats(t, tangents[0]), name)
+	}
+	require.Equal(t, []int32{0, 0, 0}, read[int32](t, mlxc.FromSlice([]int32{1, -1, 2}).Pow(mlxc.Scalar[int32](-1))))
+}

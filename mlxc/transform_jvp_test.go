@@ -302,3 +302,20 @@ func ExampleGrad() {
 	fmt.Println(grads[0], err)
 	// Output: array([2, 4], dtype=float32) <nil>
 }
+
+// The products of boolean outputs are 0 in the output's shape.
+func TestJVPOfBooleans(t *testing.T) {
+	x := mlxc.FromSlice([]float32{1, 2})
+	for name, f := range map[string]func(a *mlxc.Array) *mlxc.Array{
+		"less":     func(a *mlxc.Array) *mlxc.Array { return a.LessScalar(1.5) },
+		"infinite": (*mlxc.Array).IsPosInf,
+		"close":    func(a *mlxc.Array) *mlxc.Array { return a.AllClose(x, mlxc.Tolerance{}) },
+	} {
+		out, tangents, err := mlxc.JVP(single(f), arrays{x}, arrays{mlxc.OnesLike(x)})
+		require.NoError(t, err, name)
+		require.Equal(t, out[0].Shape(), tangents[0].Shape(), name)
+		for _, v := range wide(t, tangents[0]) {
+			require.Zero(t, v, name)
+		}
+	}
+}

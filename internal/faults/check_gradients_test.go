@@ -32,6 +32,10 @@ var gradientChecks = map[string]check{
 		f := func(x mlx.Array) mlx.Array { return x.CumMax(true) }
 		return floats(gradient(f, nan, mlx.Full(1, 1000)).Sum(0), 1000)
 	},
+	"power-gradient-zero": func() string {
+		f := func(x mlx.Array) mlx.Array { return x.Power(mlx.Scalar[float32](0)) }
+		return floats(gradient(f, mlx.Scalar[float32](0), mlx.Scalar[float32](1)), 0)
+	},
 	"addmm-jvp": func() string {
 		one := mlx.Full(1, 1, 1)
 		ones := []mlx.Array{one, one, one}

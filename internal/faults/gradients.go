@@ -84,6 +84,14 @@ var gradients = Area{"Gradients", []Fault{
 		Cost:   "two further scans, while a gradient is taken",
 	},
 	{
+		Name:   "power-gradient-zero",
+		Title:  "The gradient of a power with exponent 0 is NaN at 0",
+		Wrong:  "The gradient is computed as 0 times the infinite 1/0.",
+		Right:  "0.",
+		Guards: []Guard{{"mlxc/ops_arith.go", "Pow"}},
+		Cost:   "two further nodes for traced operands and exponents that are arrays",
+	},
+	{
 		Name:   "addmm-jvp",
 		Title:  "The jvp of addmm omits alpha and beta",
 		Wrong:  "The tangent is computed as if alpha and beta were 1.",

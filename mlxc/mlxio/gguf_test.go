@@ -367,3 +367,14 @@ func TestMalformedGGUF(t *testing.T) {
 	_, _, err := mlxio.ReadGGUF(io.MultiReader())
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
+
+// Metadata may have the type of a named slice.
+func TestGGUFMetadataOfNamedSlices(t *testing.T) {
+	type names []string
+	type sizes []int32
+	var b bytes.Buffer
+	require.NoError(t, mlxio.WriteGGUF(&b, nil, map[string]any{"n": names{"a", "bc"}, "s": sizes{1, 2}}))
+	_, metadata, err := mlxio.ReadGGUF(&b)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"n": []string{"a", "bc"}, "s": []int32{1, 2}}, metadata)
+}

@@ -63,9 +63,10 @@ func (h *ggufHeader) value(v any) error {
 			h.u32(ggufArray)
 			h.u32(uint32(kind))
 			h.u64(uint64(reflect.ValueOf(v).Len()))
-			if texts, ok := v.([]string); ok {
-				for _, s := range texts {
-					h.text(s)
+			if kind == ggufString {
+				texts := reflect.ValueOf(v) // its type may be a named slice of strings
+				for i := range texts.Len() {
+					h.text(texts.Index(i).String())
 				}
 				return nil
 			}

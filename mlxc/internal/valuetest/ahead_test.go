@@ -77,6 +77,13 @@ func init() {
 		require.ErrorContains(t, x.STFT(mlxc.STFTConfig{Size: -8}).Err(), "Size is -8: it must not be negative")
 		require.ErrorContains(t, x.STFT(mlxc.STFTConfig{Norm: 3}).Err(), "Norm is 3")
 		require.Error(t, x.STFT(mlxc.STFTConfig{Size: 8, Window: mlxc.Hanning(9)}).Err())
+		require.ErrorContains(t, x.STFT(mlxc.STFTConfig{Size: 8, Window: mlxc.Zeros(mlxc.Float32, 0)}).Err(),
+			"Window has 0 elements: it must have at least 1")
+		for _, spectra := range []*mlxc.Array{
+			x.STFT(mlxc.STFTConfig{Size: 2}), mlxc.Ones(mlxc.Complex64, 2, 5).ISTFT(mlxc.STFTConfig{}),
+		} {
+			require.ErrorContains(t, spectra.Err(), "Hop is 0, which stands for Size/4, and Size is 2: set a positive Hop")
+		}
 	})
 	value("mlx_fft_istft", func(t *testing.T) {
 		x := normal(3, 2, 40)
