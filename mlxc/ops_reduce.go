@@ -6,6 +6,10 @@ package mlxc
 
 // Sum adds the elements along the axes. Integers of fewer than 32 bits and booleans are summed in 32 bits, float16 and
 // bfloat16 in their own dtype. The sum of no elements is 0.
+//
+// On CPUs, MLX adds in order, so that a float32 sum stops growing at 2²⁴ terms of equal size. Sums of 2²⁰ and more float32
+// elements over all axes, or the last ones of an array in row-major order, are repaired, also inside Mean, Var, Norm and
+// other functions. CumSum, products such as Inner, and sums in other orders or of float16, bfloat16 and complex64 are not.
 func (a *Array) Sum(axes ...int) *Array {
 	return mlxSumAxes(a, axes, false)
 }

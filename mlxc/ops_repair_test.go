@@ -49,6 +49,33 @@ func TestLUFactorResults(t *testing.T) {
 	}
 }
 
+// Sums of many float32 elements do not stop growing at 2²⁴.
+func TestLongSums(t *testing.T) {
+	testdevice.CPUOnly(t, "other devices add partial sums")
+	const n = 1<<24 + 1<<23
+	ones := mlxc.Ones(mlxc.Float32, n)
+	dense := ones.MulScalar(1).Add(mlxc.Zeros(mlxc.Float32, n))
+	for name, x := range map[string]*mlxc.Array{
+		"broadcast": ones, "row-major": dense, "column-major": dense.Reshape(-1, 4).Transpose(),
+		"odd": dense.Index(mlxc.Range(3, mlxc.End)),
+	} {
+		size := float32(x.Size())
+		require.Equal(t, []float32{size}, floats(t, x.Sum()), name)
+		require.InDelta(t, 1, floats(t, x.Mean())[0], 1e-6, name)
+		require.InDelta(t, 0, floats(t, x.Var())[0], 1e-6, name)
+		require.InEpsilon(t, math.Sqrt(float64(size)), floats(t, x.Norm())[0], 1e-6, name)
+	}
+	rows := dense.Reshape(2, -1)
+	require.Equal(t, []float32{n / 2, n / 2}, floats(t, rows.Sum(1)))
+	require.Equal(t, []int{2, 1}, rows.SumKeepDims(1).Shape())
+	_, grads, err := mlxc.VJP(single(func(a *mlxc.Array) *mlxc.Array { return a.Mean() }), arrays{dense},
+		arrays{mlxc.Scalar[float32](n)})
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 1}, floats(t, grads[0].Index(mlxc.Range(0, 2))))
+	short := normal(1, 1<<20+7)
+	require.InDelta(t, wide(t, short.AsType(mlxc.Float64).Sum())[0], wide(t, short.Sum())[0], 1e-2)
+}
+
 // MLX's functions that use the factorization of LUFactor return correct results.
 func TestLUFactorInside(t *testing.T) {
 	testdevice.CPUOnly(t, "uses operations that MLX has for CPUs alone")

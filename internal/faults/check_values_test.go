@@ -88,6 +88,9 @@ var valueChecks = map[string]check{
 		return ""
 	},
 	"softmax-integers": func() string { return floats(mlx.New([]int32{0, 0}, 2, 1).Softmax(0), 0.5, 0.5) },
+	"sum-stagnates": func() string {
+		return floats(mlx.Scalar[float32](1).BroadcastTo(1<<25).Sum(0), 1<<25)
+	},
 	"cummax-complex-nan": func() string {
 		got := mlx.New([]complex64{1, complex64(cmplx.NaN()), 3}, 3).CumMax(true).ReadComplex()
 		if !cmplx.IsNaN(complex128(got[2])) {

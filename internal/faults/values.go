@@ -111,6 +111,13 @@ var values = Area{"Values", []Fault{
 		Guards: []Guard{{"mlxc/ops_reduce.go", "softmax"}},
 	},
 	{
+		Name:   "sum-stagnates",
+		Title:  "A sum of many elements stops growing",
+		Wrong:  "Sums on a CPU are accumulated in float32 in order. The mean of 2²⁵ ones is 0.5.",
+		Right:  "1: partial sums are added, as in NumPy.",
+		Guards: []Guard{{"mlxc/libmlxg/mlxg_repair.cpp", "fixed_sum"}},
+	},
+	{
 		Name:   "cummax-complex-nan",
 		Title:  "cummax of complex numbers forgets a NaN",
 		Wrong:  "After a NaN the scan continues with the following numbers.",

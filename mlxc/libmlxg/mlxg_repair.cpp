@@ -8,8 +8,10 @@
 #include <typeinfo>
 #include <vector>
 
+#include "mlx/backend/cpu/encoder.h"
 #include "mlx/linalg.h"
 #include "mlx/ops.h"
+#include "mlx/primitives.h"
 #include "mlxg_primitive.h"
 
 namespace mx = mlx::core;
@@ -98,6 +100,73 @@ class fixed_split : public mlxg::wrapper {
       flags.contiguous = span == 1 || flags.row_contiguous || flags.col_contiguous;
       o.copy_shared_buffer(o, strides, flags, span);
     }
+  }
+};
+
+// fixed_sum wraps a sum of float32 over trailing axes. MLX accumulates in float32 in order, so that a sum stops growing
+// when it exceeds its terms by 2²⁴ (fault sum-stagnates).
+class fixed_sum : public mlxg::wrapper {
+ public:
+  using wrapper::wrapper;
+
+  // applies reports whether a node is a long sum that fixed_sum computes.
+  static bool applies(const mx::array& a, mx::Reduce& reduce) {
+    auto& in = a.inputs()[0];
+    if (in.size() < a.size() * shortest || in.dtype() != mx::float32 || reduce.device() != mx::Device::cpu) {
+      return false;
+    }
+    auto [type, axes] = reduce.state();
+    std::sort(axes.begin(), axes.end());
+    return type == mx::Reduce::Sum && axes.front() == static_cast<int>(in.ndim() - axes.size());
+  }
+
+  void eval_cpu(const mlxg::arrays& inputs, mlxg::arrays& outputs) override {
+    auto& in = inputs[0];
+    auto& out = outputs[0];
+    auto flags = in.flags();
+    bool scalar = in.data_size() == 1;
+    bool dense = in.data_size() == in.size() && (flags.row_contiguous || (flags.contiguous && out.size() == 1));
+    if (!scalar && !dense) {
+      wrapped_->eval_cpu(inputs, outputs);
+      return;
+    }
+    out.set_data(mx::allocator::malloc(out.nbytes()));
+    auto& encoder = mx::cpu::get_command_encoder(stream());
+    encoder.set_input_array(in);
+    encoder.set_output_array(out);
+    auto x = in.data<float>();
+    auto sums = out.data<float>();
+    auto rows = out.size(), n = in.size() / rows;
+    encoder.dispatch([=] {
+      for (size_t r = 0; r < rows; r++) {
+        sums[r] = scalar ? x[0] * n : sum(x + r * n, n);
+      }
+    });
+  }
+
+ private:
+  static constexpr size_t shortest = 1 << 20;
+
+  // sum adds blocks in float32, with independent lanes that compilers vectorize, and the sums of blocks in float64.
+  static float sum(const float* x, size_t n) {
+    constexpr size_t lanes = 16, block = 1 << 12;
+    double total = 0;
+    for (auto end = x + n; x < end;) {
+      float lane[lanes] = {};
+      auto stop = x + std::min<size_t>(block, end - x);
+      for (; x + lanes <= stop; x += lanes) {
+        for (size_t k = 0; k < lanes; k++) {
+          lane[k] += x[k];
+        }
+      }
+      for (; x < stop; x++) {
+        lane[0] += *x;
+      }
+      for (auto l : lane) {
+        total += l;
+      }
+    }
+    return static_cast<float>(total);
   }
 };
 
@@ -241,6 +310,8 @@ class walk {
       auto& in = a.inputs()[0];
       auto same = in.dtype() == a.dtype() ? mx::copy(in, p.stream()) : mx::astype(in, a.dtype(), p.stream());
       a.primitive_ptr() = same.primitive_ptr();
+    } else if (type == reduce && fixed_sum::applies(a, static_cast<mx::Reduce&>(p))) {
+      wrap<fixed_sum>(a);
     }
   }
 
