@@ -236,12 +236,12 @@ func (a *Array) PutAlongAxis(ids, values *Array, axis int) *Array {
 	return mlxPutAlongAxis(a, limited, values, axis).zerosIfEmpty()
 }
 
-// MaskedScatter returns a copy of a with the elements where mask is true replaced by elements of source. mask is boolean
-// and has a's shape or the shape of a's first axes. Each true element of mask selects an element of a, or a slice over
-// the remaining axes. source has the shape (n,…) with these axes: its slices replace the selected ones, in row-major
-// order. n is at least the number of true elements. If it is less, a CPU returns an error at evaluation; other devices
-// only check that source is not empty. A source of fewer axes, such as a scalar, is broadcast to each selected slice.
-// source is converted to a's dtype.
+// MaskedScatter returns a copy of a with the elements where mask is true replaced by elements of source. mask is
+// boolean and has a's shape or the shape of a's first axes. Each true element of mask selects an element of a, or a
+// slice over the remaining axes. source has the shape (n,…) with these axes: its slices replace the selected ones, in
+// row-major order. n is at least the number of true elements. If it is less, a CPU returns an error at evaluation;
+// other devices only check that source is not empty. A source of fewer axes, such as a scalar, is broadcast to each
+// selected slice. source is converted to a's dtype.
 func (a *Array) MaskedScatter(mask, source *Array) *Array {
 	const op = "masked_scatter"
 	if a.Err() == nil && mask.Size() > 0 && source.Err() == nil && source.Size() == 0 {

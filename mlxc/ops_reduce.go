@@ -7,9 +7,9 @@ package mlxc
 // Sum adds the elements along the axes. Integers of fewer than 32 bits and booleans are summed in 32 bits, float16 and
 // bfloat16 in their own dtype. The sum of no elements is 0.
 //
-// On CPUs, MLX adds in order, so that a float32 sum stops growing at 2²⁴ terms of equal size. Sums of 2²⁰ and more float32
-// elements over all axes, or the last ones of an array in row-major order, are repaired, also inside Mean, Var, Norm and
-// other functions. CumSum, products such as Inner, and sums in other orders or of float16, bfloat16 and complex64 are not.
+// On a CPU, MLX adds elements in order, so a float32 sum stops growing after 2²⁴ terms of equal size. Sum, Mean, Var,
+// Norm and other functions avoid this for 2²⁰ and more float32 elements over all axes, or over the last axes of an
+// array in row-major order. CumSum, products such as Inner, other orders and other dtypes are added in order.
 func (a *Array) Sum(axes ...int) *Array {
 	return mlxSumAxes(a, axes, false)
 }

@@ -151,8 +151,8 @@ func RandomMultivariateNormal(key, mean, covariance *Array, shape ...int) *Array
 	}, mean, covariance)
 }
 
-// RandomUniform draws from the interval [low, high), with both bounds rounded to d. If they are equal in d, the result is
-// low. d is a floating-point dtype other than float64.
+// RandomUniform draws from the interval [low, high), with both bounds rounded to d. If they are equal in d, the result
+// is low. d is a floating-point dtype other than float64.
 func RandomUniform(key *Array, low, high float32, d DType, shape ...int) *Array {
 	l, h := Scalar(low), Scalar(high)
 	defer l.Free()
@@ -209,9 +209,9 @@ func RandomGumbel(key *Array, d DType, shape ...int) *Array {
 }
 
 // RandomInt draws uniform integers from low … high−1. d is an integer dtype that holds them. Let m be the greatest of
-// |low|, |high| and high−low. Up to m = 2²⁴, RandomInt returns MLX's numbers, which are rounded from float32: the relative
-// error of their probabilities is up to m·2⁻²⁴. Beyond, it makes each number of 96 random bits, and the error is below
-// 2⁻³².
+// |low|, |high| and high−low. Up to m = 2²⁴, RandomInt returns MLX's numbers, which are rounded from float32: the
+// relative error of their probabilities is up to m·2⁻²⁴. Beyond, it makes each number of 96 random bits, and the error
+// is below 2⁻³².
 func RandomInt(key *Array, low, high int, d DType, shape ...int) *Array {
 	const op = "random_randint"
 	if high <= low {
@@ -258,8 +258,8 @@ func RandomIntBroadcast(key, low, high *Array, d DType, shape ...int) *Array {
 // exactFloat32 is the limit up to which float32 represents all integers.
 const exactFloat32 = 1 << 24
 
-// integerBounds returns the dtype in which wideIntegers computes with bounds of two dtypes. ok is false if no dtype holds
-// both, or if float32 represents all their integers.
+// integerBounds returns the dtype in which wideIntegers computes with bounds of two dtypes. ok is false if no dtype
+// holds both, or if float32 represents all their integers.
 func integerBounds(low, high DType) (d DType, ok bool) {
 	switch {
 	case !low.exact() || !high.exact() || max(low.Size(), high.Size()) < 4:
@@ -272,9 +272,9 @@ func integerBounds(low, high DType) (d DType, ok bool) {
 	return Uint64, true
 }
 
-// wideIntegers draws uniform integers from low … high−1, or low where high does not exceed it. low and high have the same
-// dtype, int64 or uint64, and are broadcast to the shape. The result is ⌊x·n/2⁹⁶⌋ + low for n = high−low and 96 random
-// bits x.
+// wideIntegers draws uniform integers from low … high−1, or low where high does not exceed it. low and high have the
+// same dtype, int64 or uint64, and are broadcast to the shape. The result is ⌊x·n/2⁹⁶⌋ + low for n = high−low and 96
+// random bits x.
 func wideIntegers(key, low, high *Array, d DType, shape []int) *Array {
 	var result *Array
 	WithScope(func() {

@@ -9,9 +9,9 @@ import (
 )
 
 // JVP runs f on the primals and returns its outputs and the Jacobian-vector products: for every output, the sum of
-// ∂output/∂primal·tangent over the primals, in the output's shape, and in its dtype if that is floating-point or complex.
-// For boolean outputs, the products are 0 in a dtype that MLX selects. For integer outputs, they have no meaning. There is
-// one tangent per primal, of its shape and dtype.
+// ∂output/∂primal·tangent over the primals, in the output's shape, and in its dtype if that is floating-point or
+// complex. For boolean outputs, the products are 0 in a dtype that MLX selects. For integer outputs, they have no
+// meaning. There is one tangent per primal, of its shape and dtype.
 //
 // JVP uses forward mode: it computes the products while it runs f, in one pass. It is cheaper than VJP for a function
 // with few arguments and many outputs. Some operations of MLX have no rule for it, among them custom kernels and

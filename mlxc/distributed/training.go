@@ -73,7 +73,8 @@ func (g *Group) AnyRank(condition bool) (result bool, err error) {
 }
 
 // OnFirst runs f in rank 0 only, and returns in every process after f has ended. It returns f's error in rank 0 and
-// another error in the other processes, also if f panics. For example, f writes a checkpoint that all processes read later.
+// another error in the other processes, also if f panics. For example, f writes a checkpoint that all processes read
+// later.
 func (g *Group) OnFirst(f func() error) error {
 	const op = "OnFirst"
 	if g == nil {

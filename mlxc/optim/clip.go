@@ -7,8 +7,8 @@ import (
 	"github.com/mlxgrad/mlxgrad/mlxc/tree"
 )
 
-// GlobalNorm returns √Σ|x|² over all elements of all arrays of a tree, of shape (). It is float32, or float64 if an array
-// is. Arrays of integers or booleans are an error.
+// GlobalNorm returns √Σ|x|² over all elements of all arrays of a tree, of shape (). It is float32, or float64 if an
+// array is. Arrays of integers or booleans are an error.
 func GlobalNorm[P any](t P) (*mlxc.Array, error) {
 	arrays, err := tree.Flatten(t)
 	if err != nil {
