@@ -28,6 +28,10 @@
 //	            a container. The number does not change results. The local variables of a function
 //	            may take 112 KiB for each thread, and less on systems with pages above 4 KiB.
 //
+// The host executor tells calls of SIMD-group functions apart by their lines. Lanes that reach one line through
+// different branches, for example in a helper function, make one call there; on a GPU they make two. [Kernel.Sanitize]
+// reports such calls.
+//
 // The node is lazy and works inside VJP, ValueAndGrad, Compile and Checkpoint. A kernel has no gradient: WithVJP adds
 // one.
 //
