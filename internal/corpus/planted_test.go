@@ -114,6 +114,7 @@ var plantedBugs = []planted{
 	{rms, "", 285, "[tiisg]", "[tiisg + 1]", sanitizer.FindingOutOfBounds, 285},
 	{rms, "", 285, "shmem_f32[tiisg]", "partial_acc", sanitizer.FindingWrongValue, 280},
 	{rms, "", 286, "simd_sum(partial_acc)", "simd_shuffle(partial_acc, tiisg + 1)", sanitizer.FindingShuffleInactive, 286},
+	{rms, "", 286, "simd_sum(partial_acc)", "simd_broadcast(partial_acc, tiisg)", sanitizer.FindingDivergentArgument, 286},
 	{rms, "", 292, "i = tpitg", "i = tpitg + 1", sanitizer.FindingUnwrittenOutput, 248},
 
 	{softmax3, "", 428, "i < dim", "i <= dim", sanitizer.FindingOutOfBounds, 430},
