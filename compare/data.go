@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 
@@ -77,9 +78,9 @@ func concatDraws(draws []operands, compute func(operands) ([][]float64, error)) 
 	return joined, nil
 }
 
-// drawOperands makes the inputs and cotangents of a case.
-func drawOperands(rng *rand.Rand, c Case, dtype mlxc.DType) (operands, error) {
-	var all operands
+// drawOperands makes the inputs and cotangents of a case. A panic of Values is an error.
+func drawOperands(rng *rand.Rand, c Case, dtype mlxc.DType) (all operands, err error) {
+	defer recoverTo(&err)
 	for _, in := range c.Inputs {
 		values := in.Values
 		if values == nil {
@@ -111,6 +112,12 @@ func drawOperands(rng *rand.Rand, c Case, dtype mlxc.DType) (operands, error) {
 // newOperand stores values with a layout. It reads the oracle's values back from the stored buffer, so both sides start
 // from the same rounded numbers.
 func newOperand(values []float64, dtype mlxc.DType, shape []int, layout Layout) (operand, error) {
+	if err := layout.check(len(shape)); err != nil {
+		return operand{}, err
+	}
+	if len(values) != oracle.Size(shape) {
+		return operand{}, fmt.Errorf("Values returns %d elements for the shape %v", len(values), shape)
+	}
 	p := place(layout, shape)
 	buffer := arrays.New(p.fill(values, shape), dtype, p.bufferShape())
 	stored, err := arrays.Float64s(buffer)

@@ -20,6 +20,7 @@ type failure struct {
 	p           problem
 	target      *target
 	ours, truth []float64
+	undefinedAt *int // the position of an element that is not finite and has no true value, or nil
 }
 
 // output names the failing result. It is "" if there is none.
@@ -38,10 +39,16 @@ func (f failure) message(test string) string {
 	} else {
 		fmt.Fprintf(&out, "%s is wrong in %s:\n%s\n", f.target.name, f.trial.place(), indented(f.reason))
 		size := oracle.Size(f.target.shape)
-		worst := accuracy.Worst(f.ours, f.truth)
+		what, worst, want := "largest error", 0, "a finite number"
+		if f.undefinedAt != nil {
+			what, worst = "first", *f.undefinedAt
+		} else {
+			worst = accuracy.Worst(f.ours, f.truth)
+			want = number(f.truth[worst])
+		}
 		draw, at := worst/size, worst%size
-		fmt.Fprintf(&out, "The largest error is in %s%s: got %v, want %v",
-			f.target.name, accuracy.Index(at, f.target.shape), number(f.ours[worst]), number(f.truth[worst]))
+		fmt.Fprintf(&out, "The %s is in %s%s: got %v, want %s",
+			what, f.target.name, accuracy.Index(at, f.target.shape), number(f.ours[worst]), want)
 		if len(f.p.draws) > 1 {
 			fmt.Fprintf(&out, ", in draw %d", draw)
 		}

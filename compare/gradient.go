@@ -56,6 +56,7 @@ func (in Input) layout() Layout {
 // gradients computes the targets of a case from every draw, by differentiating f.
 func gradients(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType) ([][]float64, error) {
 	return concatDraws(draws, func(data operands) (results [][]float64, err error) {
+		defer recoverTo(&err) // without a differentiated input, f is called directly
 		// A case may have many draws and repetitions. Each frees its arrays.
 		mlxc.WithScope(func() { results, err = differentiate(f, c, data, dtype) })
 		return results, err

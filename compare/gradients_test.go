@@ -17,12 +17,18 @@ import (
 // recorder is a test that keeps its failures.
 type recorder struct {
 	testing.TB
-	name   string
-	errors []string
+	name     string
+	errors   []string
+	cleanups []func()
 }
 
 func (r *recorder) Helper()      {}
 func (r *recorder) Name() string { return r.name }
+func (r *recorder) Failed() bool { return len(r.errors) > 0 }
+func (r *recorder) Cleanup(f func()) {
+	r.cleanups = append(r.cleanups, f)
+}
+
 func (r *recorder) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
@@ -39,9 +45,9 @@ func record(t *testing.T, name string, f func(t testing.TB)) (failures []string)
 		if p := recover(); p != nil && p != any(r) {
 			panic(p)
 		}
-		callsMu.Lock()
-		delete(calls, name)
-		callsMu.Unlock()
+		for _, f := range r.cleanups {
+			f()
+		}
 		failures = r.errors
 	}()
 	f(r)
@@ -177,7 +183,7 @@ func TestGradientsFindsLostPrecision(t *testing.T) {
 	got := record(t, "TestHalf", func(t testing.TB) { Gradients(t, inHalf, Reference{Composed: inHalf}, x) })
 	require.Len(t, got, 1)
 	require.Regexp(t, `^(y|dx) is wrong in float16 at n=\d+:`, got[0])
-	require.Contains(t, got[0], "\nThe same input passes in float32: the function loses precision in float16.")
+	require.Contains(t, got[0], "\nThe same input passes in float32: in float16 the precision or the formula differs.")
 	require.Empty(t, record(t, "TestHalf", func(t testing.TB) { Gradients(t, inFloat32, Reference{Composed: inHalf}, x) }))
 
 	// An equally accurate implementation excuses it, and so does leaving out the dtypes.
@@ -290,6 +296,40 @@ func TestGradientsRefusesArguments(t *testing.T) {
 			c := rowsAndWeight()
 			c.Outputs = []Output{{Name: "y"}, {Name: "z"}}
 			Gradients(t, right, reference, c)
+		},
+		"the layout transposed needs at least 2 axes": func(t testing.TB) {
+			Gradients(t, right, reference, Case{Inputs: []Input{{Name: "x", Dims: []string{"n"}, Layout: Transposed}}})
+		},
+		"no size may be negative": func(t testing.TB) {
+			Gradients(t, right, reference, Case{Inputs: []Input{{Name: "x", Shape: []int{-2}}}})
+		},
+		"the sizes of n are [0 2]; they must be positive": func(t testing.TB) {
+			Gradients(t, right, reference, Case{
+				Inputs: []Input{{Name: "x", Dims: []string{"n"}}, {Name: "ids", Dims: []string{"m"}, Kind: Index, Below: "n"}},
+				Sizes:  map[string][]int{"n": {0, 2}},
+			})
+		},
+		"the dtype float64 is not supported": func(t testing.TB) {
+			c := rowsAndWeight()
+			c.DTypes = []mlxc.DType{mlxc.Float64}
+			Gradients(t, right, reference, c)
+		},
+		"DTypes is empty": func(t testing.TB) {
+			c := rowsAndWeight()
+			c.DTypes = []mlxc.DType{}
+			Gradients(t, right, reference, c)
+		},
+		"nothing can be compared": func(t testing.TB) {
+			c := Case{Inputs: []Input{{Name: "x", Shape: []int{2}, Kind: Constant}}, Outputs: []Output{{Name: "y", FromMLX: true}}}
+			Gradients(t, right, reference, c)
+		},
+		"none of 20 inputs has elements": func(t testing.TB) {
+			c := rowsAndWeight()
+			c.Sizes, c.DTypes = map[string][]int{"d": {0}}, []mlxc.DType{mlxc.Float32}
+			Gradients(t, right, reference, c)
+		},
+		"panic: out of ink, at": func(t testing.TB) {
+			Gradients(t, right, Reference{Forward: func([]oracle.Tensor) []oracle.Tensor { panic("out of ink") }}, rowsAndWeight())
 		},
 		"nothing was compared": func(t testing.TB) {
 			c := rowsAndWeight()

@@ -1,7 +1,9 @@
 package compare
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
 )
@@ -25,6 +27,32 @@ const (
 // layouts lists every layout, Contiguous first.
 func layouts() []Layout {
 	return []Layout{Contiguous, Transposed, Interleaved, Strided, Sliced, Offset, Reversed, Broadcast}
+}
+
+// leastAxes returns the number of axes that an array with layout l must have.
+func (l Layout) leastAxes() int {
+	switch l {
+	case Contiguous, "":
+		return 0
+	case Transposed:
+		return 2
+	case Interleaved:
+		return 3
+	}
+	return 1
+}
+
+// check returns an error if an array with a number of axes cannot have layout l.
+func (l Layout) check(axes int) error {
+	if l != "" && !slices.Contains(layouts(), l) {
+		return fmt.Errorf("there is no layout %q; the layouts are %v", string(l), layouts())
+	}
+	if l == Transposed || l == Interleaved {
+		if least := l.leastAxes(); axes < least {
+			return fmt.Errorf("the layout %s needs at least %d axes; the array has %d", l, least, axes)
+		}
+	}
+	return nil
 }
 
 // axis maps an axis of an array to an axis of the buffer: index i is at start + i·step. With a step of 0 the buffer

@@ -28,8 +28,8 @@ type Case struct {
 	// Outputs describes the results. [Gradients] takes their shapes from the reference, and names them y, or y0, y1 and so
 	// on, if Outputs is nil.
 	Outputs []Output
-	// Sizes lists, by the name of a dimension, the sizes from which [Gradients] chooses. Without an entry they are
-	// powers of two from 1 to 128, and their neighbors up to 129.
+	// Sizes lists, by the name of a dimension, the sizes from which [Gradients] chooses. It tries each of them. Without
+	// an entry they are powers of two from 1 to 128, and their neighbors up to 129.
 	Sizes map[string][]int
 
 	// Reference computes the truth. Its values must not overflow any of the dtypes.
@@ -49,7 +49,10 @@ type Case struct {
 	// TF32.
 	UsesTF32 bool
 
-	DTypes []mlxc.DType // the dtypes to run the case in; all of [DTypes] if nil
+	// DTypes lists the dtypes to run the case in, some of [DTypes]; all of them if nil.
+	DTypes []mlxc.DType
+
+	sampling bool // finite differences are computed at a part of the elements of large inputs
 }
 
 // Input is an argument of an operation.

@@ -28,26 +28,28 @@ type peer struct {
 // reference is then the first valid one of
 //   - the gradient of Composed in the same dtype;
 //   - the gradient of Composed, or of MLX if Composed is nil, in float32 from the same rounded inputs;
-//   - the truth at perturbed inputs (see roundingErrors).
+//   - the truth at perturbed inputs (see Case.rounded).
 //
 // peersOnCPU replaces the first two if MLX's function must not run on the device.
 func peersOf(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
 	peers := implementations(c, draws, dtype, truth)
-	substitute(peers, byRounding, func() []peer { return roundingErrors(c, draws, dtype, truth) })
+	substitute(peers, byRounding, func() []peer {
+		results, err := c.rounded(draws, c.targets(dtype))
+		return roundingPeers(c, results, truth, err)
+	})
 	return peers
 }
 
 const byRounding = "the oracle with float32 rounding errors"
 
-// roundingErrors measures how far rounding errors of float32 arithmetic move the truth (see rounded). A target whose
-// errors are not usable gets no valid peer.
-func roundingErrors(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
+// roundingPeers measures how far rounding errors of float32 arithmetic move the truth to results (see rounded). A target
+// whose errors are not usable gets no valid peer.
+func roundingPeers(c Case, results, truth [][]float64, err error) []peer {
 	peers := slices.Repeat([]peer{missingPeer(report.MLXNone, "")}, len(truth))
-	results, err := c.rounded(draws, c.targets(dtype))
 	if err != nil {
 		return peers // the same function computed the truth without an error
 	}
-	c.ignoreUndefined(results, truth)
+	results = c.ignoreUndefined(results, truth)
 	for i := range peers {
 		if errs := accuracy.Measure(results[i], truth[i]); errs.Usable() {
 			peers[i] = peer{errors: errs, reference: errs, verdict: report.MLXValid}
@@ -56,17 +58,46 @@ func roundingErrors(c Case, draws []operands, dtype mlxc.DType, truth [][]float6
 	return peers
 }
 
-// peersWithRounding is peersOf with reference errors that are at least the rounding errors of float32 arithmetic. Over
-// few elements MLX's gradient can be exact by chance.
-func peersWithRounding(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
-	peers, rounding := implementations(c, draws, dtype, truth), roundingErrors(c, draws, dtype, truth)
-	substitute(peers, byRounding, func() []peer { return rounding })
-	for i, other := range rounding {
-		if ref := &peers[i].reference; other.verdict == report.MLXValid && ref.Usable() {
-			ref.Max, ref.Mean = max(ref.Max, other.errors.Max), max(ref.Mean, other.errors.Mean)
+// atRandomInputs returns implementations without the errors of invalid ones.
+func atRandomInputs(c Case, draws []operands, dtype mlxc.DType, truth [][]float64) []peer {
+	peers := implementations(c, draws, dtype, truth)
+	for i, p := range peers {
+		if p.verdict != report.MLXValid && !p.substituted {
+			peers[i].reference = missingPeer(p.verdict, "").errors
 		}
 	}
 	return peers
+}
+
+// composedInFloat32 measures the gradient of Composed, which is the truth in float64, in float32. It has the errors of
+// terms that cancel at every input, which no change of the inputs shows.
+func composedInFloat32(c Case, draws []operands, truth [][]float64) []peer {
+	peers := measurePeers(c.Composed, c, widened(draws), mlxc.Float32, truth)
+	for i := range peers {
+		if accuracy.NoBetterThanZero(peers[i].errors, truth[i]) {
+			peers[i].verdict = report.MLXWrong
+		}
+	}
+	return peers
+}
+
+// afterRounding measures how far rounding errors of float32 arithmetic move the truth, with one pattern of signs.
+func afterRounding(c Case, draws []operands, dtype mlxc.DType, truth [][]float64, pattern int) []peer {
+	results, err := c.roundedAwayFromJumps(draws, c.targets(dtype), truth, pattern)
+	return roundingPeers(c, results, truth, err)
+}
+
+// raise raises the reference errors of peers to the errors of other valid peers.
+func raise(peers, others []peer) {
+	for i, other := range others {
+		switch ref := &peers[i].reference; {
+		case other.verdict != report.MLXValid:
+		case !ref.Usable():
+			*ref = other.errors
+		default:
+			ref.Max, ref.Mean = max(ref.Max, other.errors.Max), max(ref.Mean, other.errors.Mean)
+		}
+	}
 }
 
 // implementations measures the gradients of MLX and Composed.
@@ -177,7 +208,7 @@ func measurePeers(f mlxc.Func, c Case, draws []operands, dtype mlxc.DType, truth
 	peers := make([]peer, len(truth))
 	results, err := gradients(f, c, draws, dtype)
 	if err == nil {
-		c.ignoreUndefined(results, truth)
+		results = c.ignoreUndefined(results, truth)
 	}
 	for i, t := range c.targets(dtype) {
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mlxgrad/mlxgrad/compare/internal/accuracy"
 	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
+	"github.com/mlxgrad/mlxgrad/compare/oracle"
 	"github.com/mlxgrad/mlxgrad/compare/report"
 	"github.com/mlxgrad/mlxgrad/mlxc"
 )
@@ -33,19 +34,16 @@ func pose(op string, c Case, dtype mlxc.DType) (problem, error) {
 	return p, nil
 }
 
-// inRange reports whether the true results can be compared in the dtype: their elements are finite, at least half of a
-// gradient is defined, and the largest true value is a normal number or 0. It is true if an input has NaN or infinity.
-func (p problem) inRange() bool {
-	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+// rangeError returns an error if the true results cannot be compared in the dtype. It is errOutOfRange unless their
+// elements are finite and the largest is a normal number or 0, and errUndefined if finite differences find no gradient
+// for most of the sampled elements. If an input has NaN or infinity, it returns nil.
+func (p problem) rangeError() error {
 	for _, data := range p.draws {
-		for _, x := range data.inputs {
-			for _, v := range x.exact.Data {
-				if !finite(v) {
-					return true
-				}
-			}
+		if !allFinite(tensors(data.inputs)) {
+			return nil
 		}
 	}
+	var mostUndefined error
 	for i, t := range p.targets {
 		if !t.dtype.IsFloating() {
 			continue
@@ -58,16 +56,16 @@ func (p problem) inRange() bool {
 			}
 			largest = max(largest, math.Abs(v))
 		}
-		allowed := 0
-		if t.grad && p.c.byDifferences() {
-			allowed = len(p.truth[i]) / 2
-		}
 		least, most := arrays.Normal(t.dtype)
-		if undefined > allowed || largest > most || largest != 0 && largest < least {
-			return false
+		sampled := t.grad && p.c.byDifferences()
+		if undefined > 0 && !sampled || largest > most || largest != 0 && largest < least {
+			return errOutOfRange
+		}
+		if compared := min(oracle.Size(t.shape), p.c.sampled()) * len(p.draws); 2*(len(p.truth[i])-undefined) < compared {
+			mostUndefined = errUndefined
 		}
 	}
-	return true
+	return mostUndefined
 }
 
 // rows returns a row without results for each target.
@@ -93,7 +91,6 @@ func (p problem) solve() ([][]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("our gradient failed: %w", err)
 	}
-	p.c.ignoreUndefined(ours, p.truth)
 	return ours, nil
 }
 
@@ -102,12 +99,78 @@ func (p problem) judge(rows []report.Row, ours [][]float64) {
 	p.judgeBy(peersOf(p.c, p.draws, p.dtype, p.truth), rows, ours)
 }
 
-// judgeAtRandomInputs judges as judge does, but allows the errors of float32 arithmetic even if MLX's are smaller.
-func (p problem) judgeAtRandomInputs(rows []report.Row, ours [][]float64) {
-	p.judgeBy(peersWithRounding(p.c, p.draws, p.dtype, p.truth), rows, ours)
+// signPatterns is the number of patterns of signs with which rounding errors are estimated. With one pattern the errors
+// of few elements may cancel.
+const signPatterns = 8
+
+// judgeAtRandomInputs judges as judge does, but allows the errors of float32 arithmetic even if MLX's are smaller, since
+// over few elements MLX's gradient can be exact by chance. It allows the largest of several estimates, and makes them
+// only until ours passes.
+func (p problem) judgeAtRandomInputs(ours [][]float64) (rows []report.Row) {
+	peers := atRandomInputs(p.c, p.draws, p.dtype, p.truth)
+	passes := func() bool {
+		rows = p.rows("")
+		p.judgeBy(peers, rows, ours)
+		return !slices.ContainsFunc(rows, func(row report.Row) bool { return !row.Pass })
+	}
+	if passes() {
+		return rows
+	}
+	if p.c.Forward == nil && p.c.UnsafeReason() == "" {
+		raise(peers, composedInFloat32(p.c, p.draws, p.truth))
+	}
+	for pattern := range signPatterns {
+		raise(peers, afterRounding(p.c, p.draws, p.dtype, p.truth, pattern))
+		if passes() {
+			break
+		}
+	}
+	return rows
+}
+
+// compared returns the number of elements that are compared: those with a true value.
+func (p problem) compared() int {
+	n := 0
+	for _, values := range p.truth {
+		for _, v := range values {
+			if !math.IsNaN(v) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// notFinite returns the positions in a target of elements that are not finite, where finite differences found no gradient
+// and all inputs and outputs of the draw are finite.
+func (p problem) notFinite(i int, ours []float64) (at []int) {
+	if !p.targets[i].grad || !p.c.byDifferences() {
+		return nil
+	}
+	size := oracle.Size(p.targets[i].shape)
+	for d, data := range p.draws {
+		var list []int
+		for j := d * size; j < (d+1)*size; j++ {
+			if math.IsNaN(p.truth[i][j]) && !finite(ours[j]) {
+				list = append(list, j)
+			}
+		}
+		in := tensors(data.inputs)
+		if len(list) > 0 && allFinite(in) && allFinite(p.c.Forward(in)) {
+			at = append(at, list...)
+		}
+	}
+	return at
+}
+
+func allFinite(list []oracle.Tensor) bool {
+	return !slices.ContainsFunc(list, func(t oracle.Tensor) bool {
+		return slices.ContainsFunc(t.Data, func(v float64) bool { return !finite(v) })
+	})
 }
 
 func (p problem) judgeBy(peers []peer, rows []report.Row, ours [][]float64) {
+	ours = p.c.ignoreUndefined(ours, p.truth)
 	for i, t := range p.targets {
 		rows[i].Draws = len(p.draws)
 		judgeRow(&rows[i], t, p.c.spacing(t.dtype), ours[i], p.truth[i], peers[i])

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/mlxgrad/mlxgrad/compare/internal/arrays"
 	"github.com/mlxgrad/mlxgrad/compare/oracle"
@@ -15,8 +19,9 @@ type Reference struct {
 	// Forward is the function in float64.
 	Forward oracle.Func
 	// Gradient is the gradient of Forward in float64, one for each Real input, in order. If it is nil, finite
-	// differences of Forward replace it (see [oracle.Differences]): four calls of Forward for each element of a Real
-	// input, and about ten correct digits. An element at a kink or jump of Forward has no gradient and is not judged.
+	// differences of Forward replace it (see [oracle.Differences]): at least four calls of Forward for each element of
+	// a Real input, and about ten correct digits. In an input of more than 256 elements, a random part of the elements
+	// is judged. An element at a kink or jump of Forward has no gradient; ours may be any finite number there.
 	Gradient oracle.Gradient
 	// Composed is the function composed of MLX operations with MLX's own gradients.
 	//
@@ -49,14 +54,11 @@ func (c Case) exact(in, cotangents []oracle.Tensor) ([][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(outputs) != len(c.Outputs) {
-		return nil, fmt.Errorf("the reference returns %d outputs; the case has %d", len(outputs), len(c.Outputs))
+	if err := c.checkOutputs(outputs); err != nil {
+		return nil, err
 	}
 	var out [][]float64
 	for i, o := range c.Outputs {
-		if len(outputs[i].Data) != oracle.Size(o.Shape) {
-			return nil, fmt.Errorf("the reference returns %d elements of %s; its shape is %v", len(outputs[i].Data), o.Name, o.Shape)
-		}
 		if !o.FromMLX {
 			out = append(out, outputs[i].Data)
 		}
@@ -80,18 +82,73 @@ func (c Case) exact(in, cotangents []oracle.Tensor) ([][]float64, error) {
 	return out, nil
 }
 
-// evaluate returns the reference's outputs and gradients.
-func (c Case) evaluate(in, cotangents []oracle.Tensor) (outputs, grads []oracle.Tensor, err error) {
-	wrt := c.Differentiated()
-	switch {
-	case c.Forward == nil:
-		return c.evaluateComposed(in, cotangents)
-	case len(wrt) == 0:
-		return c.Forward(in), nil, nil
-	case c.Gradient == nil:
-		return c.Forward(in), oracle.Differences(c.Forward, in, cotangents, wrt), nil
+// checkOutputs returns an error if outputs of the reference do not have the sizes that the case declares.
+func (c Case) checkOutputs(outputs []oracle.Tensor) error {
+	if len(outputs) != len(c.Outputs) {
+		return fmt.Errorf("the reference returns %d outputs; the case has %d", len(outputs), len(c.Outputs))
 	}
-	return c.Forward(in), c.Gradient(in, cotangents), nil
+	for i, o := range c.Outputs {
+		if len(outputs[i].Data) != oracle.Size(o.Shape) {
+			return fmt.Errorf("the reference returns %d elements of %s; its shape is %v", len(outputs[i].Data), o.Name, o.Shape)
+		}
+	}
+	return nil
+}
+
+// evaluate returns the reference's outputs and gradients. A panic of the reference is an error.
+func (c Case) evaluate(in, cotangents []oracle.Tensor) (outputs, grads []oracle.Tensor, err error) {
+	defer recoverTo(&err)
+	if c.Forward == nil {
+		return c.evaluateComposed(in, cotangents)
+	}
+	outputs = c.Forward(in)
+	wrt := c.Differentiated()
+	if len(wrt) == 0 {
+		return outputs, nil, nil
+	}
+	if err := c.checkOutputs(outputs); err != nil {
+		return nil, nil, err // Gradient may rely on the shapes
+	}
+	if c.Gradient == nil {
+		return outputs, oracle.SampledDifferences(c.Forward, in, cotangents, wrt, c.sampled()), nil
+	}
+	return outputs, c.Gradient(in, cotangents), nil
+}
+
+// recoverTo, deferred, stores the panic of a function of the user in err, with the line that panicked.
+func recoverTo(err *error) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for {
+		frame, more := frames.Next()
+		if !strings.HasPrefix(frame.Function, "runtime.") || !more {
+			*err = fmt.Errorf("panic: %v, at %s:%d", p, filepath.Base(frame.File), frame.Line)
+			return
+		}
+	}
+}
+
+// sampled returns the number of elements of an input at which finite differences are computed. It falls with the size
+// of the largest input, on which the time of each difference depends. [Run] computes all.
+func (c Case) sampled() int {
+	if !c.sampling {
+		return math.MaxInt
+	}
+	const fewest, most, budget = 16, 256, 1 << 18
+	return max(fewest, min(most, budget/max(1, c.largestSize())))
+}
+
+// largestSize returns the number of elements of the largest input.
+func (c Case) largestSize() int {
+	n := 0
+	for _, in := range c.Inputs {
+		n = max(n, oracle.Size(in.Shape))
+	}
+	return n
 }
 
 // evaluateComposed evaluates Composed in float64 on the CPU, the only device with float64.
@@ -140,20 +197,24 @@ func read(list []*mlxc.Array) ([]oracle.Tensor, error) {
 	return out, nil
 }
 
-// ignoreUndefined sets the elements of gradients in results to NaN where finite differences found no gradient (NaN in
-// truth), so that both sides are equal there. It leaves infinite elements unchanged, so that they fail.
-func (c Case) ignoreUndefined(results, truth [][]float64) {
+// ignoreUndefined returns results with NaN in the elements of gradients where finite differences found no gradient (NaN
+// in truth), so that both sides are equal there. Infinite elements are unchanged, so that they fail. [Gradients] also
+// rejects NaN there (see notFinite).
+func (c Case) ignoreUndefined(results, truth [][]float64) [][]float64 {
 	if !c.byDifferences() {
-		return
+		return results
 	}
+	results = slices.Clone(results)
 	for k := range c.Differentiated() {
 		i := len(truth) - 1 - k // gradients follow the outputs
+		results[i] = slices.Clone(results[i])
 		for j, v := range truth[i] {
 			if math.IsNaN(v) && !math.IsInf(results[i][j], 0) {
 				results[i][j] = math.NaN()
 			}
 		}
 	}
+	return results
 }
 
 // Every input, cotangent and result changes by a number of roundings, to model the errors of float32 arithmetic: about
@@ -164,38 +225,97 @@ const (
 	mostRoundings   = 64
 )
 
-// rounded returns the reference's values with rounding errors of float32 arithmetic in inputs, cotangents and results.
-// Each result is rounded to the dtype of its target.
-func (c Case) rounded(draws []operands, targets []target) ([][]float64, error) {
-	largest := 0
-	for _, in := range c.Inputs {
-		largest = max(largest, oracle.Size(in.Shape))
-	}
-	factor := arrays.Spacing(mlxc.Float32) * min(max(math.Sqrt(float64(largest)), fewestRoundings), mostRoundings)
-	rng := rand.New(rand.NewPCG(1, 2)) // fixed seed: equal inputs get equal errors
-	off := func(values []float64) []float64 {
-		out := make([]float64, len(values))
-		for j, v := range values {
-			out[j] = v + math.Copysign(v*factor, rng.Float64()-0.5)
+// roundings returns the relative size of these errors.
+func (c Case) roundings() float64 {
+	return arrays.Spacing(mlxc.Float32) * min(max(math.Sqrt(float64(c.largestSize())), fewestRoundings), mostRoundings)
+}
+
+// roundingErrors changes values by a relative error of size factor and random sign.
+type roundingErrors struct {
+	factor    float64
+	rng       *rand.Rand
+	alternate bool // every other value gets the opposite sign
+}
+
+// newRoundingErrors returns the errors of a pattern of signs. The seed is fixed, so that equal inputs get equal errors.
+// Patterns 2·n and 2·n+1 share random numbers and differ in every other sign. In one of them, neighbors have opposite
+// signs: two errors cannot cancel in both.
+func newRoundingErrors(factor float64, pattern int) roundingErrors {
+	return roundingErrors{factor, rand.New(rand.NewPCG(1, 2+uint64(pattern/2))), pattern%2 == 1}
+}
+
+func (e roundingErrors) apply(values []float64) []float64 {
+	out := make([]float64, len(values))
+	for j, v := range values {
+		change := math.Copysign(v*e.factor, e.rng.Float64()-0.5)
+		if e.alternate && j%2 == 1 {
+			change = -change
 		}
-		return out
+		out[j] = v + change
 	}
+	return out
+}
+
+// perturbed returns the reference's values at inputs and cotangents with errors.
+func (c Case) perturbed(draws []operands, e roundingErrors) ([][]float64, error) {
 	perturb := func(os []operand) []oracle.Tensor {
 		out := tensors(os)
 		for i := range out {
 			if os[i].array.DType().IsFloating() {
-				out[i].Data = off(out[i].Data)
+				out[i].Data = e.apply(out[i].Data)
 			}
 		}
 		return out
 	}
-	results, err := concatDraws(draws, func(data operands) ([][]float64, error) {
+	return concatDraws(draws, func(data operands) ([][]float64, error) {
 		return c.exact(perturb(data.inputs), perturb(data.cotangents))
 	})
+}
+
+// roundResults applies errors to results and rounds each result to the dtype of its target.
+func roundResults(results [][]float64, targets []target, e roundingErrors) (err error) {
 	for i, t := range targets {
 		if err == nil && t.dtype.IsFloating() {
-			results[i], err = arrays.Float64s(arrays.New(off(results[i]), t.dtype, []int{len(results[i])}))
+			results[i], err = arrays.Float64s(arrays.New(e.apply(results[i]), t.dtype, []int{len(results[i])}))
 		}
 	}
-	return results, err
+	return err
 }
+
+// rounded returns the reference's values with rounding errors of float32 arithmetic in inputs, cotangents and results.
+// Each result is rounded to the dtype of its target.
+func (c Case) rounded(draws []operands, targets []target) ([][]float64, error) {
+	e := newRoundingErrors(c.roundings(), 0)
+	results, err := c.perturbed(draws, e)
+	if err != nil {
+		return nil, err
+	}
+	return results, roundResults(results, targets, e)
+}
+
+// roundedAwayFromJumps is rounded with a pattern of signs and without jumps of the reference at the inputs. It moves the
+// truth by the difference of two perturbed references, one with smaller errors of the same signs, instead of the
+// difference from the truth. At a kink or a tie both lie on the same side, so a jump of the gradient cancels.
+func (c Case) roundedAwayFromJumps(draws []operands, targets []target, truth [][]float64, pattern int) ([][]float64, error) {
+	const share = 0.25
+	far, err := c.perturbed(draws, newRoundingErrors(c.roundings(), pattern))
+	if err != nil {
+		return nil, err
+	}
+	near, err := c.perturbed(draws, newRoundingErrors(share*c.roundings(), pattern))
+	if err != nil {
+		return nil, err
+	}
+	results := make([][]float64, len(truth))
+	for i := range truth {
+		results[i] = slices.Clone(truth[i])
+		for j := range results[i] {
+			if moved := (far[i][j] - near[i][j]) / (1 - share); finite(moved) {
+				results[i][j] += moved
+			}
+		}
+	}
+	return results, roundResults(results, targets, newRoundingErrors(c.roundings(), pattern))
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

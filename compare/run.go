@@ -46,8 +46,9 @@ func Run(ctx context.Context, ops []Op, opt Options) *report.Report {
 		first := len(out.Rows)
 		seconds := map[string]float64{}
 		for _, c := range op.Cases {
+			invalid := len(c.DTypes) == 0 && c.DTypes != nil || checkDTypes(c.DTypes) != nil // runCase reports it
 			for _, dtype := range dtypes {
-				if !c.runsIn(dtype) {
+				if !c.runsIn(dtype) && !invalid {
 					continue
 				}
 				start := time.Now()
@@ -77,7 +78,7 @@ func runCase(ctx context.Context, op string, c Case, dtype mlxc.DType, repeat in
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.check(), checkDTypes([]mlxc.DType{dtype})); err != nil {
 		return []report.Row{{Op: op, Name: c.Name, DType: dtype.String(), Message: err.Error()}}
 	}
 	p, err := pose(op, c, dtype)

@@ -12,7 +12,7 @@ import (
 // The first step is 2⁻¹⁰ times the standard deviation of the element's row along the last axis (at least 1e-3 of its
 // root mean square, at most 1), and at least 2⁻³⁰ of the element. For a row of zeros it is about 1e-9. The truncation
 // error falls with the fourth power of the step and the rounding error rises with its inverse. If the rounding error
-// may exceed 2⁻³⁰ of the derivative, the step grows up to 2⁻¹⁰ while the derivatives agree. About ten digits are right
+// may exceed 2⁻²⁷ of the derivative, the step grows up to 2⁻¹⁰ while the derivatives agree. Eight to ten digits are right
 // if f has five derivatives. The result is NaN for an element at a kink or jump of f, and for an element that is NaN or
 // infinite.
 func Differences(f Func, in, cotangents []Tensor, wrt []int) []Tensor {
@@ -59,7 +59,7 @@ type element struct {
 func (e element) derivative(step float64) float64 {
 	const growth, largest = 8, 0x1p-10
 	now := e.estimate(step)
-	for now.smooth && now.noise > 0x1p-30*math.Abs(now.value) && growth*step <= largest {
+	for now.smooth && now.noisy && growth*step <= largest {
 		step *= growth
 		next := e.estimate(step)
 		if !next.smooth && now.blind {
@@ -81,6 +81,7 @@ type estimate struct {
 	value  float64
 	noise  float64 // estimate of the rounding error of value
 	smooth bool    // no kink was seen
+	noisy  bool    // the rounding error may exceed about 2⁻²⁷ of the derivative
 	blind  bool    // rounding errors would hide a kink
 }
 
@@ -118,6 +119,7 @@ func (e element) estimate(step float64) estimate {
 		noise: 0x1p-52 * size / step,
 		// For a smooth f, bend is step⁴·f⁗ and a rounding error of about 2⁻⁵² of size.
 		smooth: bend <= 0x1p-20*slope+0x1p-46*size,
+		noisy:  0x1p-25*size > slope,
 		blind:  0x1p-46*size > 0x1p-6*slope,
 	}
 }

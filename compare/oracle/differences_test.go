@@ -27,6 +27,32 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// In a row of zeros the step grows if the function is large, and stays small if it bends sharply. Only some elements of
+// a large input are differentiated.
+func TestDifferencesInRowsOfZeros(t *testing.T) {
+	u := []Tensor{{Shape: []int{2}, Data: []float64{1, 1}}}
+	for name, f := range map[string]func(v float64) float64{
+		"far":   func(v float64) float64 { return 1000 + v },
+		"sharp": func(v float64) float64 { return v / math.Sqrt(v*v+1e-6) / 1000 },
+	} {
+		got := Differences(func(in []Tensor) []Tensor {
+			return []Tensor{{Shape: []int{2}, Data: []float64{f(in[0].Data[0]), f(in[0].Data[1])}}}
+		}, []Tensor{New(2)}, u, []int{0})[0]
+		require.InDeltaSlice(t, []float64{1, 1}, got.Data, 1e-8, name)
+	}
+	identity := func(in []Tensor) []Tensor { return in }
+	large := []Tensor{New(1000)}
+	defined := 0
+	got := SampledDifferences(identity, large, large, []int{0}, 10)[0].Data
+	for _, v := range got {
+		if !math.IsNaN(v) {
+			defined++
+		}
+	}
+	require.InDelta(t, 11, defined, 1)
+	require.Zero(t, got[0]+got[999])
+}
+
 func TestDifferencesOfExtremes(t *testing.T) {
 	identity := func(in []Tensor) []Tensor { return in }
 	in := []Tensor{{Shape: []int{4, 1}, Data: []float64{0, 1e100, math.Inf(-1), math.NaN()}}}
