@@ -103,8 +103,8 @@ func checkSymbols(t *testing.T, stage string) {
 
 	// Every symbol of the C++ library that libmlxc and libmlxg import exists in macOS 14: libmlx for macOS 14 imports
 	// it too, or it is in an older library.
-	older := regexp.MustCompile(`^__Z(dlPvm|T?[VI]?(v0_n24_)?NK?St3__1(12bad_weak_ptr|13basic_ostreamI|15basic_streambufI|5mutex8try_lock|18condition_variable15__do_timed_wait|` +
-		`6thread6detach|6chrono12steady_clock3now|9to_stringE|12basic_string.*21__grow_by_and_replaceE))`)
+	older := regexp.MustCompile(`^__Z(dlPvm|T?[VI]?(v0_n24_)?NK?St3__1(12bad_weak_ptr|13basic_[io]streamI|15basic_streambufI|5mutex8try_lock|18condition_variable15__do_timed_wait|` +
+		`6thread6detach|6chrono12steady_clock3now|9to_stringE|6__sortIRNS_6__lessIiiE|12basic_string.*21__grow_by_and_replaceE))`)
 	mlx, err := macho.Open(filepath.Join(stage, "mlx", "lib", "libmlx.dylib"))
 	require.NoError(t, err)
 	defer mlx.Close()
