@@ -47,10 +47,9 @@ func (l Layout) check(axes int) error {
 	if l != "" && !slices.Contains(layouts(), l) {
 		return fmt.Errorf("there is no layout %q; the layouts are %v", string(l), layouts())
 	}
-	if l == Transposed || l == Interleaved {
-		if least := l.leastAxes(); axes < least {
-			return fmt.Errorf("the layout %s needs at least %d axes; the array has %d", l, least, axes)
-		}
+	// Without axes, the layouts that need one are contiguous.
+	if least := l.leastAxes(); least > 1 && axes < least {
+		return fmt.Errorf("the layout %s needs at least %d axes; the array has %d", l, least, axes)
 	}
 	return nil
 }

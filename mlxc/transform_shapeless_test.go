@@ -87,6 +87,17 @@ func requireSame(t *testing.T, want, got *mlxc.Array, text string) {
 	require.InDeltaSlice(t, floats(t, want.AsType(mlxc.Float32)), floats(t, got.AsType(mlxc.Float32)), 1e-4, text)
 }
 
+// requireSameForRows calls a shapeless form of f with different numbers of rows, and compares the results with those of f.
+func requireSameForRows(t *testing.T, name string, f operation, call func(...*mlxc.Array) ([]*mlxc.Array, error)) {
+	t.Helper()
+	for _, n := range []int{2, 4, 1, 400, 2} {
+		a := rows(n)
+		out, err := call(a)
+		require.NoError(t, err, "%s of %d rows", name, n)
+		requireSame(t, f(a), out[0], name)
+	}
+}
+
 // The result of a shapeless function for other shapes is that of the function, or the call returns an error.
 func TestCompileShapelessForOtherShapes(t *testing.T) {
 	for name, f := range dependent() {
@@ -106,12 +117,7 @@ func TestCompileShapelessForOtherShapes(t *testing.T) {
 	}
 	for name, f := range independent() {
 		c := mlxc.CompileShapeless(single(f))
-		for _, n := range []int{2, 4, 1, 400, 2} {
-			a := rows(n)
-			out, err := c.Call(a)
-			require.NoError(t, err, "%s of %d rows", name, n)
-			requireSame(t, f(a), out[0], name)
-		}
+		requireSameForRows(t, name, f, c.Call)
 		c.Close()
 	}
 }
@@ -154,12 +160,7 @@ func TestExportShapelessForOtherShapes(t *testing.T) {
 		require.NoError(t, mlxc.ExportShapeless(file, single(f), rows(2)), name)
 		g, err := mlxc.Import(file)
 		require.NoError(t, err)
-		for _, n := range []int{2, 4, 1, 400} {
-			a := rows(n)
-			out, err := g.Call(a)
-			require.NoError(t, err, "%s of %d rows", name, n)
-			requireSame(t, f(a), out[0], name)
-		}
+		requireSameForRows(t, name, f, g.Call)
 		g.Close()
 	}
 }

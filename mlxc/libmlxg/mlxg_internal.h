@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -117,6 +118,24 @@ function vmap_of(function f, std::vector<int> axes);
 // copies the graph and drops the original by overwriting references, so the cycle and its operands would leak (fault
 // compile-keeps-operands). The caller destroys the returned arrays when MLX is done with the graph.
 arrays sibling_cycles(const arrays& results);
+
+// each_node calls f once for each node of a graph, from outputs to args.
+template <typename F>
+void each_node(const arrays& outputs, const arrays& args, F&& f) {
+  std::unordered_set<uintptr_t> seen;
+  for (auto& a : args) {
+    seen.insert(a.id());
+  }
+  auto todo = outputs;
+  while (!todo.empty()) {
+    auto a = todo.back();
+    todo.pop_back();
+    if (a.has_primitive() && seen.insert(a.id()).second) {
+      f(a);
+      todo.insert(todo.end(), a.inputs().begin(), a.inputs().end());
+    }
+  }
+}
 
 // difference compares two graphs. It returns the name of a primitive that differs, "constant" for a different constant,
 // or an empty string if both graphs compute the same. It may name a primitive although both compute the same, because

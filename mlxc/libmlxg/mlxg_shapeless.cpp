@@ -8,7 +8,6 @@
 #include <string>
 #include <tuple>
 #include <typeinfo>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -185,20 +184,10 @@ void mlxg::refuse_difference(const std::string& different) {
 }
 
 void mlxg::require_shapeless(const arrays& results, const arrays& args) {
-  std::unordered_set<uintptr_t> seen;
-  for (auto& a : args) {
-    seen.insert(a.id());
-  }
-  auto todo = results;
-  while (!todo.empty()) {
-    auto a = todo.back();
-    todo.pop_back();
-    if (!a.has_primitive() || !seen.insert(a.id()).second) {
-      continue;
-    }
+  each_node(results, args, [](auto& a) {
     auto& p = a.primitive();
     if (std::strcmp(p.name(), "Load") == 0) {
-      continue;  // a constant of the file
+      return;  // a constant of the file
     }
     auto shapes = p.output_shapes(a.inputs());
     auto outputs = a.outputs();
@@ -210,6 +199,5 @@ void mlxg::require_shapeless(const arrays& results, const arrays& args) {
           std::string("[") + p.name() + "] the operation, or the shapes of its operands, are not supported in a " +
           "shapeless function: use Export");
     }
-    todo.insert(todo.end(), a.inputs().begin(), a.inputs().end());
-  }
+  });
 }

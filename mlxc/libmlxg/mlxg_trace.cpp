@@ -10,7 +10,6 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -272,24 +271,13 @@ mlx_map_string_to_array map_of(const uintptr_t* arrays, const char** names, size
 // device. MLX gives them the stream indices in the file. This process may have no such stream, or the stream may be
 // bound to a thread.
 void move_to_device_streams(const mlxg::arrays& outputs, const mlxg::arrays& args) {
-  std::unordered_set<std::uintptr_t> seen;
-  for (auto& a : args) {
-    seen.insert(a.id());
-  }
-  auto todo = outputs;
-  while (!todo.empty()) {
-    auto a = todo.back();
-    todo.pop_back();
-    if (!a.has_primitive() || !seen.insert(a.id()).second) {
-      continue;
-    }
+  mlxg::each_node(outputs, args, [](auto& a) {
     auto& stream = const_cast<mx::Stream&>(a.primitive().stream());
     void* own = mlxg_device_stream(stream.device == mx::Device::gpu);
     if (own) {
       stream = *static_cast<mx::Stream*>(own);
     }
-    todo.insert(todo.end(), a.inputs().begin(), a.inputs().end());
-  }
+  });
 }
 
 // imported is a function from a file.
